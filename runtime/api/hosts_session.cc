@@ -22,6 +22,12 @@ constexpr uint64_t kLittle = 256 * 1024;
 uint32_t LocalRankOf(const World& world, uint32_t rank) { return world.places[rank].local_rank; }
 
 // Before the engines explain a stall to the user, or end it.
+// A sender pays for waking a receiver that sleeps, with every packet; but cores that ranks need are
+// not for looking.
+Duration SpinOf(const World& world) {
+  return world.local_size < AllowedCores() ? kSpin : Duration::zero();
+}
+
 Duration ReportAwaitedAfter(const EngineOptions& engine) {
   const Duration warning = engine.stall_warning, shutdown = engine.stall_shutdown;
   if (warning.count() <= 0 || shutdown.count() <= 0) return std::max(warning, shutdown) / 2;
@@ -48,6 +54,7 @@ HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineO
     leader_service.coordinator.tuned = &world.page.header().tuned;
   leader_service.coordinator.stall_warning = engine.stall_warning;
   leader_service.coordinator.tell_awaited = ReportAwaitedAfter(engine);
+  leader_service.spin = SpinOf(world);
   leader_service.compare = CompareHosts;
   const JobPage page = world.page;
   leader_service.wake_host = [page] {
@@ -102,9 +109,7 @@ Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world,
   options.job_key = world.data_key;
   options.listen = world.listen;
   options.connect_timeout = settings->timeout;
-  // A sender pays for waking a receiver that sleeps, with every packet; but cores that ranks need
-  // are not for looking.
-  if (world.local_size < AllowedCores()) options.spin = kSpin;
+  options.spin = SpinOf(world);
   return OpenInterHostComm(options, bootstrap.directory());
 }
 

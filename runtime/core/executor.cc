@@ -68,16 +68,21 @@ Status Executor::StartOnHost(Operation* op) {
   return Status::Ok();
 }
 
+CrossHostRequest Executor::RequestFor(const TensorName& name, std::string_view detail) {
+  CrossHostRequest request;
+  request.domain = name.domain <= 0 ? name.domain : name.set->instance;
+  request.name = name.text;
+  request.detail = detail;
+  return request;
+}
+
 Status Executor::StartCrossHost(Operation* op, const Status& agreed) {
   const TensorName& name = *op->name;
   const std::string detail = EncodeDetail(name.own_detail, name.text);
   const size_t count = agreed.ok() ? op->parts.size() : 1;
-  CrossHostRequest cross_host{name.domain <= 0 ? name.domain : op->set->instance,
-                              name.text,
-                              detail,
-                              0,
-                              static_cast<uint32_t>(count),
-                              agreed.ok() ? nullptr : &agreed};
+  CrossHostRequest cross_host = RequestFor(name, detail);
+  cross_host.part_count = static_cast<uint32_t>(count);
+  cross_host.disagreement = agreed.ok() ? nullptr : &agreed;
   op->parts_left = count;
   for (size_t i = 0; i < op->parts.size(); ++i) {
     OperationTensor& part = op->parts[i];

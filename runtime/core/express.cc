@@ -65,19 +65,28 @@ bool Express::IsQuiet() const {
 }
 
 // The name was agreed before, nobody has begun this round, and it needs one exchange only.
-bool Express::CanTake(TensorName* name, const RequestSpec& spec) const {
+bool Express::CanTake(TensorName* name, const RequestSpec& spec) {
   using enum TensorName::Express;
   if (!name->agreed || !name->own_detail_known || name->own_number == TensorName::kNoNumber)
     return false;
   if (name->operation != nullptr || name->kept || name->arrived != 0) return false;
   if (name->express == kUnknown) {
-    const bool may = MayTakeExpress(*name, peers_.size(), backend_);
-    name->express = may ? kYes : kNo;
+    name->express = MayTake(name) ? kYes : kNo;
   }
   const Group& group = name->set->group;
   return name->express == kYes && Describes(name->own_detail, spec, group.size()) &&
          CheckRepeated(spec, group).ok() &&
          (spec.tensor.output != nullptr || name->calls[0].count == 0);
+}
+
+bool Express::MayTake(TensorName* name) {
+  const Group& group = name->set->group;
+  if (group.on_one_host()) return MayTakeExpress(*name, peers_.size(), backend_);
+  const bool alone = peers_.size() == 1 && name->calls.size() == 1;
+  if (!alone || name->calls[0].device != DeviceKind::kHost) return false;
+  const std::string detail = EncodeDetail(name->own_detail, name->text);
+  name->persistent = backend_.Persist(name->calls[0], Executor::RequestFor(*name, detail));
+  return name->persistent != nullptr;
 }
 
 // False when there is no room in the stream.
@@ -100,6 +109,10 @@ bool Express::Announce(const TensorName& name, const RequestSpec& spec) {
 Operation::Handle Express::Wait(Mutex& mutex, WaitPolicy policy, bool* looked) {
   Operation::Handle settled = 0;
   settled_ = &settled;
+  if (name_->persistent != nullptr) {
+    RunOverHosts();
+    return settled;
+  }
   if (LookFor(policy.spins)) return settled;
   for (uint32_t i = 0; i < policy.yields; ++i) {
     mutex.unlock();
@@ -110,6 +123,15 @@ Operation::Handle Express::Wait(Mutex& mutex, WaitPolicy policy, bool* looked) {
   Settle();
   *looked = true;
   return settled;
+}
+
+void Express::RunOverHosts() {
+  const auto become = [this] { BecomeOperation(); };
+  switch (name_->persistent->Run(spec_->tensor.input, spec_->tensor.output, become)) {
+    case PersistentCall::Outcome::kDone: return Finish();
+    case PersistentCall::Outcome::kNotBegun: return BecomeOperation();
+    case PersistentCall::Outcome::kGoesOn: return;
+  }
 }
 
 // True when the round is over or was settled.
@@ -156,11 +178,15 @@ bool Express::Combine() {
   for (uint32_t m = 0; m < group.local_size(); ++m) {
     if (m != group.local_index) progress_.inbox().Consume(group.local[m]);
   }
+  Finish();
+  return true;
+}
+
+void Express::Finish() {
   TensorName* name = std::exchange(name_, nullptr);
   ++name->submissions;
   trace_.Passed(name);
   state_.last_finished.Note(name->text);
-  return true;
 }
 
 void Express::BecomeOperation() {
@@ -170,10 +196,11 @@ void Express::BecomeOperation() {
   const Status prepared = executor_.Prepare(op, *spec_, /*caller_waits=*/false);  // no matter here
   admission_.Commit(op, *spec_);
   trace_.Submitted(op, op->set->in_flight == 1);
-  op->sent = true;
   *settled_ = op->handle();
   // Not to be expected of an exchange; but the peers know of this round.
-  if (!prepared.ok()) progress_.EndWorld(EndCause::kFailure, prepared.message());
+  if (!prepared.ok()) return progress_.EndWorld(EndCause::kFailure, prepared.message());
+  if (peers_.size() == 1) return progress_.Launch(op, *spec_);  // nobody else announces it
+  op->sent = true;
 }
 
 }  // namespace hvd

@@ -105,7 +105,7 @@ CLOCK_READERS = {
     "launcher/tree/tree_links.cc", "runtime/api/session.cc", "runtime/api/world_joiner.cc",
     "runtime/backends/hosts/coordination/coordination_link.cc", "runtime/backends/hosts/host_leader_service.cc",
     "runtime/backends/hosts/negotiator.cc",
-    "runtime/backends/hosts/result_publisher.cc",
+    "runtime/backends/hosts/members/result_publisher.cc",
     "runtime/backends/mpi/mpi_inter_host_comm.cc",
     "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_mailbox.cc", "runtime/backends/mpi/mpi_world.cc",
     "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/bootstrap/agent_bootstrap.cc",

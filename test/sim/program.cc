@@ -38,8 +38,24 @@ class Maker {
       case 2: return Join();
       default: break;
     }
-    for (uint32_t i = 0; i < shape_.ops_per_step; ++i) step.ops.push_back(MakeOp(false));
+    for (uint32_t i = 0; i < shape_.ops_per_step; ++i) {
+      const bool steady = shape_.steady && Pick(8) != 0;
+      step.ops.push_back(steady ? MakeSteadyOp() : MakeOp(false));
+    }
     return step;
+  }
+
+  SimOp MakeSteadyOp() {
+    const uint64_t number = next_steady_++ % shape_.names;
+    SimOp op;
+    op.name = "steady" + std::to_string(number);
+    op.members = sets_[0];
+    op.takes_part.assign(op.members.size(), 1);
+    op.op = number % 2 == 0 ? ReduceOp::kSum : ReduceOp::kAverage;
+    op.columns = {static_cast<int64_t>(1 + number)};
+    op.rows = {std::vector<int64_t>(op.members.size(), 3)};
+    if (Pick(40) == 0) op.odd = static_cast<uint32_t>(Pick(op.members.size()));
+    return op;
   }
 
   bool AddSet(SimStep* step) {
@@ -143,7 +159,7 @@ class Maker {
   const SimShape& shape_;
   std::mt19937_64& random_;
   std::map<int32_t, std::vector<uint32_t>> sets_;
-  uint64_t next_name_ = 0;
+  uint64_t next_name_ = 0, next_steady_ = 0;
 };
 
 std::vector<int64_t> InputOf(const SimOp& op, uint32_t member, size_t tensor) {

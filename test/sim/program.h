@@ -51,6 +51,7 @@ struct SimShape {
   uint32_t steps = 6;
   uint32_t ops_per_step = 8;
   uint32_t names = 5;
+  bool steady = false;  // most are sums of the world that come again as they are
 };
 
 SimProgram MakeProgram(const SimShape& shape, std::mt19937_64& random);

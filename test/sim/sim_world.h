@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/core/engine.h"
+#include "test/fakes/counting_backend.h"
 #include "test/sim/late_backend.h"
 #include "test/sim/program.h"
 #include "test/sim/seeded_threads.h"
@@ -19,6 +20,16 @@
 #include "test/sim/sim_peers.h"
 
 namespace hvd::test {
+
+// Each look at it takes a nanosecond, so that waits come to their end.
+class TickingClock final : public Clock {
+ public:
+  TimePoint Now() const override { return now_ += Duration(1); }
+  void Advance(Duration d) { now_ += d; }
+
+ private:
+  mutable TimePoint now_{};
+};
 
 // An event that may happen to the world, at a moment that the seed decides.
 enum class Fault { kNone, kLeave, kBreak };
@@ -30,6 +41,8 @@ class SimWorld {
 
   // Runs until every rank is through; "" or what went wrong.
   std::string Run();
+  // Operations of two hosts that came again and went the short way (PersistentCall), on any rank.
+  uint64_t short_ways() const { return short_ways_; }
   // Equal for equal runs.
   uint64_t fingerprint() const { return threads_ ? threads_->fingerprint() : 0; }
 
@@ -43,15 +56,17 @@ class SimWorld {
     std::vector<std::vector<int64_t>> shapes;
   };
   struct Rank {
+    std::vector<std::unique_ptr<Flight>> flights;  // whose memory the engine uses to its end
     std::unique_ptr<SimPeers> peers;
     std::unique_ptr<LateBackend> backend;
+    std::unique_ptr<CountingBackend> counted;  // the one over all hosts
+    int prepared = 0;                          // by it
     std::unique_ptr<Engine> engine;
     size_t step = 0;
     std::deque<const SimOp*> to_submit;  // of this step, in program order
     bool fence = false;                  // the step's own submission is under way
-    std::vector<std::unique_ptr<Flight>> flights;
-    bool stopped = false;  // by a fault
-    bool through = false;  // nothing more to do, or gone
+    bool stopped = false;                // by a fault
+    bool through = false;                // nothing more to do, or gone
     bool gone = false;
   };
   // How one operation ended on the ranks that have it behind them.
@@ -64,6 +79,8 @@ class SimWorld {
   void EnterStep(Rank& rank, uint32_t number);
   bool SubmitSomething(uint32_t number);
   void SubmitOp(uint32_t number, const SimOp& op);
+  void Submit(uint32_t number, std::unique_ptr<Flight> flight, const RequestSpec& spec);
+  void SubmitAndWait(uint32_t number, std::unique_ptr<Flight> flight, const RequestSpec& spec);
   void SubmitFence(uint32_t number, const SimStep& step);
   void LookAtFlight(uint32_t number);
   void Finish(uint32_t number, Flight& flight);
@@ -89,7 +106,7 @@ class SimWorld {
   SimProgram program_;
   const Fault fault_;
   std::mt19937_64 random_;
-  ManualClock clock_;
+  TickingClock clock_;
   LocalSegmentSource segments_;
   SharedHeap heap_{segments_};
   SimHosts hosts_;
@@ -99,6 +116,7 @@ class SimWorld {
   std::optional<uint32_t> victim_;  // of a leave that has happened
   bool broken_ = false;
   uint64_t done_ = 0;  // submissions and completions
+  uint64_t short_ways_ = 0;
   std::map<const SimOp*, Verdict> verdicts_;
   std::map<const SimStep*, int32_t> last_joined_;
   std::string failure_;

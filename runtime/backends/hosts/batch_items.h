@@ -10,7 +10,7 @@
 
 #include "runtime/backends/collective.h"
 #include "runtime/backends/hosts/coordination/coordination_messages.h"
-#include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/hosts/members/leader_op.h"
 
 namespace hvd {
 

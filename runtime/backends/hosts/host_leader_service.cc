@@ -22,6 +22,32 @@ constexpr Duration kHeldStandBack = std::chrono::milliseconds(2);
 constexpr int kMostStandBacks = 4;
 constexpr int kTries = 50;
 
+// The report of an operation with its part of a sum, which leaves the operation.
+OfferMessage OfferOf(LeaderOp& op) {
+  MessageBytes sum = std::exchange(op.ready.sum, {});
+  op.offered_bytes = sum.size();
+  OfferMessage offer{op.ready};
+  offer.ready.sum = std::move(sum);
+  return offer;
+}
+
+Status Execute(const BatchTurn& turn, const BatchExecutor::Surroundings& around, uint32_t rank) {
+  if (turn.begun != nullptr) return turn.begun->Finish(around.given_up);
+  return BatchExecutor(around, turn.batch.msg, rank).Run(turn.batch.ops);
+}
+
+// A connection mostly breaks because a process died, which the launcher is about to report. A rank
+// that leaves needs no cause any more: `leaves` waits for a moment, and says so.
+Status FirstCause(const Status& status, const HostLeaderOptions& options,
+                  const std::function<bool()>& leaves) {
+  const TimePoint deadline = SteadyNow() + options.cause_grace;
+  do {
+    if (std::optional<std::string> why = options.broken()) return Aborted(*why);
+  } while (SteadyNow() < deadline && !leaves());
+  if (status.code() == Code::kAborted) return status;
+  return Aborted("the work with the other hosts failed: " + status.message());
+}
+
 }  // namespace
 
 void EndProcess(const std::string& why) {
@@ -81,6 +107,12 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
   uint64_t ticket = 0;
   {
     MutexLock lock(mutex_);
+    if (reported_as_ != 0) {
+      ticket = op->ready.ticket = std::exchange(reported_as_, 0);
+      op->Begin({.activity = TraceActivity::kWaitForHosts});
+      reported_ = std::move(op);
+      return ticket;
+    }
     closed = closed_;
     ticket = op->ready.ticket = next_ticket_++;
     if (closed.ok()) {
@@ -91,10 +123,8 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
         outbox_.emplace_back(JoinMessage{ticket, op->last_here});
       } else if (!op->ready.note.empty() || op->ready.participants != 0) {
         outbox_.emplace_back(AgreeMessage{op->ready});
-      } else if (MessageBytes sum = std::exchange(op->ready.sum, {}); !sum.empty()) {
-        op->offered_bytes = sum.size();
-        outbox_.emplace_back(OfferMessage{op->ready});
-        std::get<OfferMessage>(outbox_.back()).ready.sum = std::move(sum);
+      } else if (!op->ready.sum.empty()) {
+        outbox_.emplace_back(OfferOf(*op));
       } else {
         outbox_.emplace_back(op->ready);
       }
@@ -107,6 +137,51 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
     publisher_.PublishFailure(*op, closed);
   }
   return ticket;
+}
+
+// ---- sums that come again
+
+// 0: something is under way, so that a sum goes the common way.
+uint64_t HostLeaderService::TicketIfQuiet() {
+  MutexLock lock(mutex_);
+  const bool serves = closed_.ok() && !leaving_ && negotiation_.joinable();
+  const bool quiet = posted_.empty() && outbox_.empty() && !turns_.has_work() && !turns_.working();
+  return serves && quiet && turns_.BeginAttending() ? next_ticket_++ : 0;
+}
+
+PersistentCall::Outcome HostLeaderService::RunPersistent(const PersistentSum& sum,
+                                                         const void* input, void* output,
+                                                         const std::function<void()>& become) {
+  using enum PersistentCall::Outcome;
+  const uint64_t ticket = TicketIfQuiet();
+  if (ticket == 0) return kNotBegun;
+  if (!TakeNegotiation(/*patiently=*/false)) return kNotBegun;
+  MutexLock negotiating(negotiating_, std::adopt_lock);
+  if (!negotiator_.IsQuiet()) return kNotBegun;
+  std::string memory;
+  const Result<std::string_view> other =
+      negotiator_.Exchange(sum.offer(), ticket, input, SteadyNow() + options_.spin, &memory);
+  if (!other.ok()) return kNotBegun;
+  if (!other->empty()) {
+    sum.Add(input, *other, output);
+    return kDone;
+  }
+  // No thread receives anything before the negotiator knows the operation.
+  {
+    MutexLock lock(mutex_);
+    reported_as_ = ticket;
+  }
+  become();
+  LeaderOpPointer op;
+  {
+    MutexLock lock(mutex_);
+    reported_as_ = 0;
+    op = std::exchange(reported_, nullptr);
+  }
+  if (op == nullptr) return kGoesOn;  // it failed here, which has ended the world
+  OfferMessage report = OfferOf(*op);
+  negotiator_.Adopt(std::move(op), std::move(report));
+  return kGoesOn;
 }
 
 void HostLeaderService::Withdraw(uint64_t ticket, std::string why) {
@@ -335,6 +410,7 @@ Status HostLeaderService::OnClosed(const Status& why) {
 // ---- working
 
 void HostLeaderService::Work() {
+  const auto given_up = [this] { return options_.broken().has_value() || !failure().ok(); };
   for (;;) {
     BatchTurn turn;
     {
@@ -345,18 +421,11 @@ void HostLeaderService::Work() {
       if (!turns_.has_work()) return;
       turn = turns_.TakeTurn();
     }
-    Conclude(turn.whole(), Execute(turn));
+    Conclude(turn.whole(),
+             Execute(turn, {comm_, heap_, options_.idle_limit, given_up}, options_.map.rank));
     MutexLock lock(mutex_);
     turns_.EndTurn();
   }
-}
-
-Status HostLeaderService::Execute(const BatchTurn& turn) {
-  const auto given_up = [this] { return options_.broken().has_value() || !failure().ok(); };
-  if (turn.begun != nullptr) return turn.begun->Finish(given_up);
-  BatchExecutor executor({comm_, heap_, options_.idle_limit, given_up}, turn.batch.msg,
-                         options_.map.rank);
-  return executor.Run(turn.batch.ops);
 }
 
 // No thread uses the memory of the callers any more.
@@ -382,27 +451,18 @@ void HostLeaderService::Conclude(const LeaderBatch& batch, const Status& status)
 
 // ---- ends
 
-// A connection mostly breaks because a process died, which the launcher is about to report. A rank
-// that leaves needs no cause any more.
-Status HostLeaderService::FirstCause(const Status& status) {
-  const TimePoint deadline = SteadyNow() + options_.cause_grace;
-  for (;;) {
-    if (std::optional<std::string> why = options_.broken()) return Aborted(*why);
-    MutexLock lock(mutex_);
-    if (leaving_ || SteadyNow() >= deadline) break;
-    changed_.wait_for(lock, kCauseLook);
-  }
-  if (status.code() == Code::kAborted) return status;
-  return Aborted("the work with the other hosts failed: " + status.message());
-}
-
 Status HostLeaderService::OnFailed(const Status& status) {
   Status why;
   {
     MutexLock lock(mutex_);
     why = closed_;
   }
-  if (why.ok()) why = OnClosed(FirstCause(status));
+  const auto leaves = [this] {
+    MutexLock lock(mutex_);
+    if (!leaving_) changed_.wait_for(lock, kCauseLook);
+    return leaving_;
+  };
+  if (why.ok()) why = OnClosed(FirstCause(status, options_, leaves));
   NoteFailure(why);
   comm_.Abort(why);
   return why;

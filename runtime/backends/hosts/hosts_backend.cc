@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "runtime/backends/hosts/leader_sum.h"
-#include "runtime/backends/hosts/results.h"
+#include "runtime/backends/hosts/members/results.h"
+#include "runtime/backends/hosts/persistent_sum.h"
 #include "runtime/backends/rank_list.h"
 #include "runtime/base/text/format.h"
 #include "runtime/device/host_copy.h"
@@ -57,6 +58,24 @@ uint64_t FusionKey(const CollectiveCall& call) {
          (uint64_t{static_cast<uint8_t>(call.dtype)} + 1);
 }
 
+// What this host reports of an operation, but for its tensors.
+ReadyMessage WordsFor(const CollectiveCall& call, const MemberInputs& parts) {
+  ReadyMessage msg;
+  msg.domain = parts.cross_host->domain;
+  if (call.group->id != 0) msg.ranks = call.group->ranks;
+  msg.collective = call.collective;
+  msg.name = parts.cross_host->name;
+  msg.detail = parts.cross_host->detail;
+  msg.fusion_key = FusionKey(call);
+  msg.note = parts.cross_host->note;
+  msg.participants = parts.cross_host->participants;
+  for (uint32_t m = 0; m < parts.joined.size(); ++m) {
+    if (parts.joined[m] == 0) continue;
+    msg.joined.push_back(call.group->ranks[call.group->local_to_group[m]]);
+  }
+  return msg;
+}
+
 size_t InputBytes(const CollectiveCall& call, const MemberInputs& parts, uint32_t member) {
   if (call.agreement != nullptr) return 0;
   if (!HasExtents(call)) return call.bytes();
@@ -99,6 +118,20 @@ size_t ResultBytes(const CollectiveCall& call, const std::shared_ptr<const HostP
   const auto part = std::ranges::find(hosts->parts, here, &HostParts::Part::host);
   return ScatteredBytes(call, *part, call.group->size());
 }
+
+class PersistentSumCall final : public PersistentCall {
+ public:
+  // The service outlives it.
+  PersistentSumCall(HostLeaderService& service, PersistentSum sum)
+      : service_(service), sum_(std::move(sum)) {}
+  Outcome Run(const void* input, void* output, const std::function<void()>& become) override {
+    return service_.RunPersistent(sum_, input, output, become);
+  }
+
+ private:
+  HostLeaderService& service_;
+  const PersistentSum sum_;
+};
 
 }  // namespace
 
@@ -157,6 +190,7 @@ HostsBackend::HostsBackend(Backend& one_host, SharedHeap& heap, SharedMemoryMap&
       peer_memory_(peer_memory),
       map_(options.leader_service.map),
       nudge_host_(std::move(options.nudge_host)),
+      spins_(options.leader_service.spin > Duration::zero() && comm.steps() != nullptr),
       leader_service_(comm, heap, std::move(options.leader_service)) {}
 
 HostsBackend::~HostsBackend() = default;
@@ -218,6 +252,22 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
   }
   LeaseDescriptor{data, op.lease.control_at, op.staging != nullptr}.WriteTo(descriptor);
   return Status::Ok();
+}
+
+// Between the only ranks of two hosts that offer their parts (SumToOffer), where a thread that
+// waits for an answer has a core for that.
+std::unique_ptr<PersistentCall> HostsBackend::Persist(const CollectiveCall& call,
+                                                      const CrossHostRequest& request) {
+  const bool pair = map_.host_of.size() == 2 && !StaysHere(call) && call.group->id == 0;
+  const bool small = call.bytes() != 0 && call.bytes() <= kMostOfferedToOne;
+  if (!pair || !small || !LeavesSum(call) || !spins_) return nullptr;
+  MemberInputs parts;
+  parts.cross_host = &request;
+  ReadyMessage report = WordsFor(call, parts);
+  report.parts.push_back({.bytes = call.bytes(), .extents = {}});
+  PersistentSum sum(call, report, map_.rank);
+  if (!sum.FitsOneMessage()) return nullptr;
+  return std::make_unique<PersistentSumCall>(leader_service_, std::move(sum));
 }
 
 void HostsBackend::WorkAhead(const CollectiveCall& call, OpState* state) {
@@ -321,23 +371,6 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
   // Several at once may travel together, which saves more.
   if (led_ == assembling_->parts.size()) ready.sum = SumToOffer(*assembling_);
   leader_service_.Post(std::exchange(assembling_, nullptr));
-}
-
-ReadyMessage HostsBackend::WordsFor(const CollectiveCall& call, const MemberInputs& parts) const {
-  ReadyMessage msg;
-  msg.domain = parts.cross_host->domain;
-  if (call.group->id != 0) msg.ranks = call.group->ranks;
-  msg.collective = call.collective;
-  msg.name = parts.cross_host->name;
-  msg.detail = parts.cross_host->detail;
-  msg.fusion_key = FusionKey(call);
-  msg.note = parts.cross_host->note;
-  msg.participants = parts.cross_host->participants;
-  for (uint32_t m = 0; m < parts.joined.size(); ++m) {
-    if (parts.joined[m] == 0) continue;
-    msg.joined.push_back(call.group->ranks[call.group->local_to_group[m]]);
-  }
-  return msg;
 }
 
 Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts,

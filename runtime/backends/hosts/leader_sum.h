@@ -9,13 +9,17 @@
 #include <vector>
 
 #include "runtime/backends/hosts/batch_items.h"
-#include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/hosts/members/leader_op.h"
 #include "runtime/backends/sum_copies.h"
 #include "runtime/base/message_bytes.h"
 #include "runtime/base/status.h"
 #include "runtime/device/host_reduce.h"
 
 namespace hvd {
+
+// Between two hosts a part of at most so many bytes is offered: it goes out as the report of the
+// other host comes in (early_offer.h), in one piece.
+inline constexpr size_t kMostOfferedToOne = 64 << 10;
 
 // The divisor of an average.
 uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item);

@@ -14,11 +14,6 @@ namespace {
 constexpr uint32_t kCoordinator = 0;
 constexpr Duration kLookAgain = std::chrono::milliseconds(100);
 
-std::vector<uint32_t> Without(std::vector<uint32_t> ranks, uint32_t rank) {
-  std::erase(ranks, rank);
-  return ranks;
-}
-
 }  // namespace
 
 Negotiator::Negotiator(InterHostComm& comm, const HostLeaderOptions& options,
@@ -26,6 +21,8 @@ Negotiator::Negotiator(InterHostComm& comm, const HostLeaderOptions& options,
     : options_(options),
       publisher_(publisher),
       owner_(owner),
+      orders_(options.map.rank, publisher,
+              [this](LeaderBatch&& batch) { owner_.OnBatch(std::move(batch)); }),
       link_(comm, options.map.rank, options.idle_limit) {
   const HostMap& map = options_.map;
   if (coordinates()) {
@@ -47,7 +44,7 @@ bool Negotiator::Serve() {
 }
 
 Status Negotiator::NegotiateOnce() {
-  PublishFailures();
+  orders_.PublishFailures();
   if (Status lost = std::exchange(lost_, Status::Ok()); !lost.ok()) {
     if (Status ended = LoseCoordinator(lost); !ended.ok() || over_) return ended;
   }
@@ -78,35 +75,29 @@ bool Negotiator::Look(TimePoint deadline) {
 }
 
 bool Negotiator::NeedsServing() const {
-  return over_ || !lost_.ok() || !trouble_.ok() || !failures_.empty();
+  return over_ || !lost_.ok() || !trouble_.ok() || orders_.has_failures();
 }
 
 // Ends with the message that settles an operation: another look takes as long as a small sum.
 Status Negotiator::LookOnce(TimePoint deadline) {
   const bool waits = deadline > TimePoint{};
-  const uint64_t before = settled_;
+  const uint64_t before = orders_.settled();
   NegotiatorOrders orders = owner_.TakeOrders(waits);
   const bool quiet = orders.outbox.empty() && !link_.has_local();
   HVD_RETURN_IF_ERROR(Report(std::move(orders)));
   HVD_RETURN_IF_ERROR(ReceiveLocal());
   TimePoint until = quiet ? deadline : TimePoint{};
-  for (bool received = true; received && !over_ && settled_ == before;)
+  for (bool received = true; received && !over_ && orders_.settled() == before;)
     HVD_RETURN_IF_ERROR(ReceiveNext(std::exchange(until, TimePoint{}), &received));
   return LookAround();
 }
 
 Status Negotiator::Report(NegotiatorOrders orders) {
-  for (LeaderOpPointer& op : orders.posted) reported_.Add(std::move(op));
+  for (LeaderOpPointer& op : orders.posted) orders_.reported().Add(std::move(op));
   for (Coordination& msg : orders.outbox) {
     HVD_RETURN_IF_ERROR(SendToCoordinator(std::move(msg)));
   }
-  return UseEarlyOffer();
-}
-
-// Only behind the report: the coordinator learns from that that the offer is used.
-Status Negotiator::UseEarlyOffer() {
-  std::optional<RunMessage> run = reported_.SettleByEarly();
-  return run ? OnRun(std::move(*run)) : Status::Ok();
+  return orders_.UseEarlyOffer();
 }
 
 // The loss of one rank is no end for the coordinator; for the others the loss of the coordinator
@@ -200,6 +191,38 @@ Status Negotiator::SendAnswers(Coordinator::Answers answers) {
   return Status::Ok();
 }
 
+// ---- the short way
+
+bool Negotiator::IsQuiet() const {
+  return !NeedsServing() && !said_goodbye_ && orders_.reported().IsQuiet() && link_.IsQuiet() &&
+         (coordinator_ == nullptr || coordinator_->IsQuiet());
+}
+
+Result<std::string_view> Negotiator::Exchange(const PersistentOffer& offer, uint64_t ticket,
+                                              const void* part, TimePoint deadline,
+                                              std::string* memory) {
+  const uint32_t other = 1 - options_.map.rank;
+  HVD_RETURN_IF_ERROR(link_.SendEncoded(other, offer.Encode(ticket, part)));
+  Result<InterHostMessage> message = link_.Await(other, deadline);
+  if (!message.ok()) return std::string_view();  // the common way finds out why
+  *memory = std::move(message->bytes);
+  const std::optional<std::string_view> came = offer.PartIn(CoordinationLink::Whole(*memory));
+  if (came) return *came;
+  link_.PutBack({message->from, std::move(*memory)});
+  return std::string_view();
+}
+
+// For the coordinator it is a report like any other, but that its early offer has gone already.
+void Negotiator::Adopt(LeaderOpPointer op, OfferMessage&& report) {
+  orders_.reported().Add(std::move(op));
+  if (coordinator_ == nullptr) return;
+  Coordinator::Answers answers;
+  trouble_ = coordinator_->Receive(options_.map.rank, std::move(report), SteadyNow(), &answers);
+  const bool gone =
+      answers.size() == 1 && std::holds_alternative<EarlyOfferMessage>(answers[0].msg);
+  if (!gone) trouble_ = Internal("a part of a sum was sent that the coordinator does not offer");
+}
+
 Status Negotiator::ReceiveMessage(InterHostMessage message) {
   Result<std::optional<CoordinationLink::Received>> received = link_.Assemble(std::move(message));
   if (!received.ok()) return received.status();
@@ -215,12 +238,8 @@ Status Negotiator::ReceiveLocal() {
 }
 
 Status Negotiator::Receive(uint32_t from, Coordination&& msg) {
-  const bool order =
-      std::holds_alternative<RunMessage>(msg) || std::holds_alternative<EndMessage>(msg) ||
-      std::holds_alternative<WaitMessage>(msg) || std::holds_alternative<AbortNotice>(msg) ||
-      std::holds_alternative<TurnMessage>(msg) || std::holds_alternative<SumsMessage>(msg) ||
-      std::holds_alternative<EarlyOfferMessage>(msg) || std::holds_alternative<RecallMessage>(msg);
-  if (!order) {
+  auto* abort_notice = std::get_if<AbortNotice>(&msg);
+  if (abort_notice == nullptr && !LeaderOrders::IsOrder(msg)) {
     if (coordinator_ == nullptr) return Internal("this rank is no coordinator");
     Coordinator::Answers answers;
     Status heard = coordinator_->Receive(from, std::move(msg), SteadyNow(), &answers);
@@ -230,91 +249,14 @@ Status Negotiator::Receive(uint32_t from, Coordination&& msg) {
     return Internal(
         Format("rank {} sent a message that only the coordinator, rank 0, may send", from));
   }
-  if (auto* run = std::get_if<RunMessage>(&msg)) return OnRun(std::move(*run));
-  if (auto* sums = std::get_if<SumsMessage>(&msg)) return OnRun(std::move(sums->run));
-  if (auto* turn = std::get_if<TurnMessage>(&msg)) return OnTurn(std::move(turn->run));
-  if (auto* early = std::get_if<EarlyOfferMessage>(&msg)) {
-    HVD_RETURN_IF_ERROR(reported_.early().Keep(std::move(early->ready)));
-    return UseEarlyOffer();
+  if (abort_notice != nullptr) {
+    OnAbortNotice(*abort_notice);
+    return Status::Ok();
   }
-  if (auto* recall = std::get_if<RecallMessage>(&msg)) {
-    reported_.early().Drop(recall->ticket);
-    return SendToCoordinator(RecalledMessage{recall->ticket});
-  }
-  if (auto* end = std::get_if<EndMessage>(&msg)) OnEnd(*end);
-  if (auto* wait = std::get_if<WaitMessage>(&msg)) OnWait(*wait);
-  if (auto* abort_notice = std::get_if<AbortNotice>(&msg)) OnAbortNotice(*abort_notice);
-  return Status::Ok();
-}
-
-Status Negotiator::OnRun(RunMessage&& msg) {
-  ++settled_;
-  LeaderBatch batch;
-  std::vector<uint32_t> others;
-  for (const RunEntry& entry : msg.entries) {
-    LeaderOpPointer op = reported_.Take(entry.ticket);
-    if (op == nullptr) return Internal("the coordinator knows a ticket that never was");
-    if (msg.leaders.empty()) msg.leaders = op->FirstMembers();
-    if (others.empty()) others = Without(msg.leaders, options_.map.rank);
-    for (const auto& part : op->parts) part->result_status->awaited.AtWork(others);
-    batch.ops.push_back(std::move(op));
-  }
-  if (!msg.sums.empty() && msg.sums.size() != msg.leaders.size())
-    return Internal("the coordinator sent parts of a sum for other leaders");
-  batch.msg = std::move(msg);
-  owner_.OnBatch(std::move(batch));
-  return Status::Ok();
-}
-
-// Nothing is to be moved, so the batch is done when the members here know of it.
-Status Negotiator::OnTurn(RunMessage&& msg) {
-  ++settled_;
-  std::vector<LeaderOpPointer> ops;
-  uint32_t parts = 0;
-  for (const RunEntry& entry : msg.entries) {
-    LeaderOpPointer op = reported_.Take(entry.ticket);
-    if (op == nullptr) return Internal("the coordinator knows a ticket that never was");
-    if (msg.leaders.empty()) msg.leaders = op->FirstMembers();
-    parts += static_cast<uint32_t>(op->parts.size());
-    ops.push_back(std::move(op));
-  }
-  uint32_t place = 0;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const RunEntry& entry = msg.entries[i];
-    for (size_t p = 0; p < ops[i]->parts.size(); ++p) {
-      AgreedPart agreed{{.place = place++, .batch_size = parts, .participants = entry.participants},
-                        msg.turns};
-      if (p < entry.extents.size()) agreed.agreement.extents = entry.extents[p];
-      agreed.agreement.notes = msg.notes;
-      publisher_.PublishAgreement(*ops[i]->parts[p], agreed);
-    }
-  }
-  publisher_.WakeHost();
-  if (msg.leaders[0] != options_.map.rank) return Status::Ok();
-  return SendToCoordinator(DoneMessage{msg.number});
-}
-
-void Negotiator::OnEnd(const EndMessage& msg) {
-  LeaderOpPointer op = reported_.Take(msg.ticket);
-  if (op == nullptr) return;
-  if (!msg.status.ok()) {
-    failures_.emplace_back(std::move(op), msg.status);
-    if (!looking_) PublishFailures();  // a sum may have to be stopped, which may take time
-    return;
-  }
-  ++settled_;
-  for (const auto& part : op->parts) part->result_status->last_joined = msg.last_joined;
-  publisher_.PublishResults({&op, 1});
-}
-
-void Negotiator::PublishFailures() {
-  for (const auto& [op, why] : std::exchange(failures_, {})) publisher_.PublishFailure(*op, why);
-}
-
-void Negotiator::OnWait(const WaitMessage& msg) {
-  const LeaderOp* op = reported_.Find(msg.ticket);
-  if (op == nullptr) return;
-  for (const auto& part : op->parts) part->result_status->awaited.NotAnnounced(msg.ranks);
+  std::optional<Coordination> reply;
+  HVD_RETURN_IF_ERROR(orders_.Obey(std::move(msg), &reply));
+  if (!looking_) orders_.PublishFailures();
+  return reply ? SendToCoordinator(std::move(*reply)) : Status::Ok();
 }
 
 void Negotiator::OnAbortNotice(const AbortNotice& msg) {
@@ -351,12 +293,11 @@ Status Negotiator::ReportLeavers() {
 
 void Negotiator::Finish() {
   (void)link_.Flush(SteadyNow() + options_.goodbye);
-  PublishFailures();  // a look may have received both these and the end
+  orders_.PublishFailures();  // a look may have received both these and the end
   const Status why = owner_.OnClosed(Aborted("the world was shut down"));
   for (const LeaderOpPointer& op : owner_.TakeOrders(/*sleeps=*/false).posted)
     publisher_.PublishFailure(*op, why);
-  for (const auto& [ticket, op] : reported_.all()) publisher_.PublishFailure(*op, why);
-  reported_.Clear();
+  orders_.FailAll(why);
 }
 
 }  // namespace hvd

@@ -9,27 +9,23 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/backends/hosts/coordination/coordination_link.h"
 #include "runtime/backends/hosts/coordination/coordination_messages.h"
 #include "runtime/backends/hosts/coordination/coordinator.h"
+#include "runtime/backends/hosts/coordination/persistent_offer.h"
 #include "runtime/backends/hosts/host_leader_options.h"
-#include "runtime/backends/hosts/leader_op.h"
-#include "runtime/backends/hosts/reported_ops.h"
-#include "runtime/backends/hosts/result_publisher.h"
+#include "runtime/backends/hosts/leader_orders.h"
+#include "runtime/backends/hosts/members/leader_op.h"
+#include "runtime/backends/hosts/members/result_publisher.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
-
-// Operations that the leaders execute together.
-struct LeaderBatch {
-  RunMessage msg;
-  std::vector<LeaderOpPointer> ops;
-};
 
 // What other threads want from the negotiation thread.
 struct NegotiatorOrders {
@@ -63,6 +59,16 @@ class Negotiator {
   // Does what is to be done now, and waits until the deadline for a message when that is nothing
   // (one in the past: waits for nothing). False when Serve has to go on, soon.
   bool Look(TimePoint deadline);
+  // Nothing is reported, pending or to be said.
+  bool IsQuiet() const;
+  // Where it is quiet: sends this leader's part of a sum under a new ticket, and looks for that of
+  // the other one, which lies in *memory then. Nothing: it has not come by the deadline, or another
+  // message has, which is received later. Not ok: nothing was sent.
+  Result<std::string_view> Exchange(const PersistentOffer& offer, uint64_t ticket, const void* part,
+                                    TimePoint deadline, std::string* memory);
+  // The operation whose part was sent so is decided like any other from here on. `report`: as it
+  // was sent.
+  void Adopt(LeaderOpPointer op, OfferMessage&& report);
   // No decision about what is pending comes any more.
   void Finish();
   // The first rank of each host sees its neighbours leave, whether it leads anything or not.
@@ -86,12 +92,6 @@ class Negotiator {
   Status ReceiveMessage(InterHostMessage message);
   Status Receive(uint32_t from, Coordination&& msg);
   Status ReceiveLocal();
-  Status OnRun(RunMessage&& msg);
-  Status OnTurn(RunMessage&& msg);
-  Status UseEarlyOffer();
-  void OnEnd(const EndMessage& msg);
-  void PublishFailures();
-  void OnWait(const WaitMessage& msg);
   void OnAbortNotice(const AbortNotice& msg);
   Status LookAround();
   Status ReportLeavers();
@@ -99,7 +99,7 @@ class Negotiator {
   const HostLeaderOptions& options_;
   ResultPublisher& publisher_;
   NegotiatorOwner& owner_;
-  ReportedOps reported_;
+  LeaderOrders orders_;
   CoordinationLink link_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left
@@ -107,8 +107,6 @@ class Negotiator {
   // Found by Look, which must not do it itself: it may take time.
   Status lost_;     // the coordinator
   Status trouble_;  // any other
-  std::vector<std::pair<LeaderOpPointer, Status>> failures_;
-  uint64_t settled_ = 0;  // operations that are to be executed, or have ended well, so far
   bool looking_ = false;
   bool over_ = false;  // no message is left to send or to receive
   bool said_goodbye_ = false;

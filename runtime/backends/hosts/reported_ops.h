@@ -11,7 +11,7 @@
 
 #include "runtime/backends/hosts/coordination/coordination_messages.h"
 #include "runtime/backends/hosts/coordination/early_offer.h"
-#include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/hosts/members/leader_op.h"
 
 namespace hvd {
 
@@ -32,6 +32,9 @@ class ReportedOps {
   }
   const std::map<uint64_t, LeaderOpPointer>& all() const { return ops_; }
   void Clear() { ops_.clear(); }
+
+  // There are none, and no early offer.
+  bool IsQuiet() const { return ops_.empty() && early_.empty(); }
 
   KeptOffer& early() { return early_; }
   // The order to execute the operation that the early offer settles, if there is one here.

@@ -40,7 +40,8 @@ struct TensorName {
   // Whether rounds of these details may take the short way (Express); asked once they are agreed.
   enum class Express : uint8_t { kUnknown, kNo, kYes };
   Express express = Express::kUnknown;
-  bool own_detail_known = false;  // to the peers, under own_number
+  std::unique_ptr<PersistentCall> persistent;  // of kYes over several hosts
+  bool own_detail_known = false;               // to the peers, under own_number
   uint32_t own_number = kNoNumber;
   // For the recorder.
   TraceName trace;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "test/fakes/refusing_inter_host_comm.h"
@@ -305,6 +307,123 @@ TEST_F(NegotiatorTest, AnEarlyOfferThatIsRecalledIsNotUsed) {
   PostOffer(7, &status_, "1234");
   EXPECT_TRUE(negotiator.Look(TimePoint{}));
   EXPECT_THAT(batches_, IsEmpty());
+}
+
+// A sum x that comes again, of four bytes.
+class PersistentOfferTest : public NegotiatorTest {
+ protected:
+  void Make(uint32_t rank) {
+    options_.map.rank = rank;
+    ReadyMessage report = Early(0, "").ready;
+    offer_.emplace(report, rank == 0, 4);
+    negotiator_.emplace(comm_, options_, publisher_, *this);
+  }
+  // The part of the other leader, if it has come. The own one is "1234".
+  Result<std::string_view> Exchange(uint64_t ticket) {
+    return negotiator_->Exchange(*offer_, ticket, "1234", TimePoint{}, &memory_);
+  }
+  // The operation that its ticket becomes.
+  void GoOn(uint64_t ticket) {
+    LeaderOpPointer op = PostOffer(ticket, &status_, "1234");
+    auto report = std::move(std::get<OfferMessage>(orders_.outbox.at(0)));
+    orders_ = {};
+    negotiator_->Adopt(std::move(op), std::move(report));
+  }
+  static OfferMessage Offer(uint64_t ticket, std::string sum) {
+    return {Early(ticket, std::move(sum)).ready};
+  }
+
+  std::optional<PersistentOffer> offer_;
+  std::optional<Negotiator> negotiator_;
+  std::string memory_;
+};
+
+TEST_F(PersistentOfferTest, OneMessageGoesEachWay) {
+  Make(1);
+  comm_.coming = {{0, Early(20, "abcd")}};
+  ASSERT_TRUE(negotiator_->IsQuiet());
+  EXPECT_EQ(Exchange(7).value(), "abcd");
+  ASSERT_EQ(comm_.sent.size(), 1U);
+  EXPECT_EQ(std::get<OfferMessage>(comm_.sent[0]).ready.ticket, 7U);
+  EXPECT_EQ(std::get<OfferMessage>(comm_.sent[0]).ready.sum, "1234");
+  EXPECT_TRUE(negotiator_->IsQuiet());
+}
+
+TEST_F(PersistentOfferTest, TheFirstLeaderSendsAnEarlyOffer) {
+  Make(0);
+  comm_.coming = {{1, Offer(20, "abcd")}};
+  EXPECT_EQ(Exchange(7).value(), "abcd");
+  ASSERT_EQ(comm_.sent.size(), 1U);
+  EXPECT_EQ(std::get<EarlyOfferMessage>(comm_.sent[0]).ready.ticket, 7U);
+}
+
+TEST_F(PersistentOfferTest, WithoutAnAnswerItIsDecidedLikeAnyOther) {
+  Make(1);
+  EXPECT_EQ(Exchange(7).value(), "");
+  GoOn(7);
+  EXPECT_FALSE(negotiator_->IsQuiet());
+  comm_.coming = {{0, Early(20, "abcd")}};
+  EXPECT_TRUE(negotiator_->Look(TimePoint{}));
+  ASSERT_EQ(batches_.size(), 1U);
+  EXPECT_EQ(batches_[0].msg.sums, (std::vector<MessageBytes>{"abcd", ""}));
+  EXPECT_EQ(comm_.sent.size(), 1U) << "it is reported once";
+}
+
+TEST_F(PersistentOfferTest, AnotherAnswerIsReceivedBehindIt) {
+  Make(1);
+  comm_.coming = {{0, EndMessage{7, Mismatch("ranks disagree"), 0}}};
+  EXPECT_EQ(Exchange(7).value(), "");
+  GoOn(7);
+  EXPECT_FALSE(negotiator_->Look(TimePoint{}));
+  EXPECT_TRUE(negotiator_->Serve());
+  EXPECT_EQ(static_cast<Code>(status_.code), Code::kMismatch);
+}
+
+// For the coordinator the operation is reported and offered.
+TEST_F(PersistentOfferTest, TheFirstLeaderSettlesItByTheReportOfTheOther) {
+  Make(0);
+  EXPECT_EQ(Exchange(7).value(), "");
+  GoOn(7);
+  comm_.coming = {{1, Offer(20, "abcd")}};
+  EXPECT_TRUE(negotiator_->Look(TimePoint{}));
+  ASSERT_EQ(batches_.size(), 1U);
+  EXPECT_EQ(batches_[0].msg.sums, (std::vector<MessageBytes>{"", "abcd"}));
+  EXPECT_EQ(comm_.sent.size(), 1U) << "it is offered once";
+}
+
+TEST_F(PersistentOfferTest, TheFirstLeaderFindsADisagreement) {
+  options_.compare = [](std::string_view, std::span<const HostDetail>) {
+    return Mismatch("ranks disagree");
+  };
+  Make(0);
+  OfferMessage other = Offer(20, "abcd");
+  other.ready.detail = "another";
+  comm_.coming = {{1, other}};
+  EXPECT_EQ(Exchange(7).value(), "");
+  GoOn(7);
+  EXPECT_FALSE(negotiator_->Look(TimePoint{}));
+  EXPECT_TRUE(negotiator_->Serve());
+  EXPECT_EQ(static_cast<Code>(status_.code), Code::kMismatch);
+  ASSERT_EQ(comm_.sent.size(), 2U);
+  EXPECT_EQ(std::get<EndMessage>(comm_.sent[1]).ticket, 20U);
+}
+
+TEST_F(PersistentOfferTest, WaitsForWhatIsUnderWay) {
+  Make(1);
+  comm_.coming = {{0, Early(20, "abcd")}};
+  EXPECT_TRUE(negotiator_->Look(TimePoint{}));
+  EXPECT_FALSE(negotiator_->IsQuiet()) << "an early offer has come";
+  PostOffer(7, &status_, "1234");
+  EXPECT_TRUE(negotiator_->Look(TimePoint{}));
+  EXPECT_TRUE(negotiator_->IsQuiet());
+  PostOffer(8, &status_, "1234");
+  EXPECT_TRUE(negotiator_->Look(TimePoint{}));
+  EXPECT_FALSE(negotiator_->IsQuiet()) << "it is reported";
+  Make(0);
+  EXPECT_TRUE(negotiator_->IsQuiet());
+  comm_.coming = {{1, JoinMessage{3, 1}}};
+  EXPECT_TRUE(negotiator_->Look(TimePoint{}));
+  EXPECT_FALSE(negotiator_->IsQuiet()) << "a rank has joined";
 }
 
 // It has failed here, though the failure is not published yet: the offer is for the next of that

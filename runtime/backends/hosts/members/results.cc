@@ -1,4 +1,4 @@
-#include "runtime/backends/hosts/results.h"
+#include "runtime/backends/hosts/members/results.h"
 
 #include <algorithm>
 

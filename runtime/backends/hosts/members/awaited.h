@@ -1,7 +1,7 @@
 // Awaited: which ranks on other hosts an operation waits for, for the report of a stall. Part of
 // the ResultStatus: the threads of the leader write it, every member reads it.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_AWAITED_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_AWAITED_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_AWAITED_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_AWAITED_H_
 
 #include <atomic>
 #include <cstdint>
@@ -34,4 +34,4 @@ class Awaited {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_AWAITED_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_AWAITED_H_

@@ -1,8 +1,8 @@
 // LeaderOp: an operation at the member that leads it on its host, from Start until its result is
 // published. Made under the engine's lock, then used by the threads of the HostLeaderService only,
 // in memory that outlives it.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LEADER_OP_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LEADER_OP_H_
 
 #include <cstdint>
 #include <memory>
@@ -12,8 +12,8 @@
 #include "runtime/backends/collective.h"
 #include "runtime/backends/hosts/coordination/coordination_messages.h"
 #include "runtime/backends/hosts/coordination/host_map.h"
-#include "runtime/backends/hosts/local_sum.h"
-#include "runtime/backends/hosts/result_status.h"
+#include "runtime/backends/hosts/members/local_sum.h"
+#include "runtime/backends/hosts/members/result_status.h"
 
 namespace hvd {
 
@@ -71,4 +71,4 @@ struct LeaderOp {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_LEADER_OP_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LEADER_OP_H_

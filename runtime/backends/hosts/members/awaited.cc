@@ -1,4 +1,4 @@
-#include "runtime/backends/hosts/awaited.h"
+#include "runtime/backends/hosts/members/awaited.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,7 +1,7 @@
 // Results: how a member takes its part out of what the leader of its host has got, and where that
 // lies.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_RESULTS_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_RESULTS_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULTS_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULTS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -37,4 +37,4 @@ size_t ScatteredBytes(const CollectiveCall& call, const HostParts::Part& part, s
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_RESULTS_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULTS_H_

@@ -1,7 +1,7 @@
 // ResultPublisher: tells the members of a host what became of an operation, by the ResultStatus of
 // each of its tensors, and wakes them.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_RESULT_PUBLISHER_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_RESULT_PUBLISHER_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_PUBLISHER_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_PUBLISHER_H_
 
 #include <functional>
 #include <memory>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "runtime/backends/hosts/coordination/coordination_messages.h"
-#include "runtime/backends/hosts/leader_op.h"
+#include "runtime/backends/hosts/members/leader_op.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/device/shared_heap.h"
@@ -51,4 +51,4 @@ class ResultPublisher {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_RESULT_PUBLISHER_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_PUBLISHER_H_

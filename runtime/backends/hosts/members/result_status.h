@@ -1,12 +1,12 @@
 // ResultStatus: the state of an operation, which its leader publishes to the other members on its
 // host. In memory of the leader, behind the release flags of its lease.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_STATUS_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_STATUS_H_
 
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/backends/hosts/awaited.h"
+#include "runtime/backends/hosts/members/awaited.h"
 #include "runtime/device/shared_heap.h"
 #include "runtime/segment/job_page.h"
 
@@ -46,4 +46,4 @@ using WorkMark = std::atomic<uint8_t>;
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_RESULT_STATUS_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_STATUS_H_

@@ -1,4 +1,4 @@
-#include "runtime/backends/hosts/result_publisher.h"
+#include "runtime/backends/hosts/members/result_publisher.h"
 
 #include <sched.h>
 

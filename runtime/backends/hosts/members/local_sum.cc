@@ -1,4 +1,4 @@
-#include "runtime/backends/hosts/local_sum.h"
+#include "runtime/backends/hosts/members/local_sum.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // LocalSum: combines the inputs of the members on one host into memory of the leader, in chunks.
 // Any thread may take a chunk: those of members that wait, and the leader's inter-host thread,
 // which never waits for them.
-#ifndef HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
-#define HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
+#ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LOCAL_SUM_H_
+#define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LOCAL_SUM_H_
 
 #include <cstddef>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/backends/collective.h"
-#include "runtime/backends/hosts/result_status.h"
+#include "runtime/backends/hosts/members/result_status.h"
 #include "runtime/device/host_reduce.h"
 
 namespace hvd {
@@ -58,4 +58,4 @@ void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const voi
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_HOSTS_LOCAL_SUM_H_
+#endif  // HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LOCAL_SUM_H_
