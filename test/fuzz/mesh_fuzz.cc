@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "runtime/net/mesh/mesh_address.h"
@@ -59,7 +60,8 @@ struct Window final : MeshTaker {
 
 void ReadFrames(std::string_view bytes, size_t piece) {
   Window window;
-  MeshOutbox outbox;
+  uint64_t numbered = 0;
+  MeshOutbox outbox(numbered);
   MeshAnyReceives any;
   MeshInbox inbox(1, 4096, outbox, any);
   MeshReader reader(inbox);
@@ -95,6 +97,41 @@ void ReadFrames(std::string_view bytes, size_t piece) {
   for (Posted& p : posted) Must(p.transfer.done);
 }
 
+// Puts up to `piece` bytes into the reader; false at the end of the connection.
+bool Feed(MeshReader& reader, std::string_view& bytes, size_t piece) {
+  std::array<iovec, 2> room;
+  size_t taken = 0;
+  const size_t pieces = reader.Room(&room);
+  for (size_t i = 0; i < pieces && taken < piece; ++i) {
+    const size_t count = std::min({room[i].iov_len, bytes.size(), piece - taken});
+    if (count > 0) std::memcpy(room[i].iov_base, bytes.data(), count);
+    bytes.remove_prefix(count);
+    taken += count;
+  }
+  return taken == 0 || reader.Filled(taken).ok();
+}
+
+// The frames of one peer over both connections, in turn.
+void ReadTwice(std::string_view bytes, size_t piece) {
+  uint64_t numbered = 0;
+  MeshOutbox outbox(numbered);
+  MeshAnyReceives any;
+  MeshInbox inbox(1, 4096, outbox, any);
+  MeshReader readers[] = {MeshReader(inbox), MeshReader(inbox)};
+  std::string_view halves[] = {bytes.substr(0, bytes.size() / 2), bytes.substr(bytes.size() / 2)};
+  Posted posted(MeshTransfer::Kind::kReceive, 1, kRoom);
+  inbox.Receive(&posted.transfer);
+  for (size_t before = SIZE_MAX; std::exchange(before, halves[0].size() + halves[1].size()) !=
+                                 halves[0].size() + halves[1].size();) {
+    bool well = true;
+    for (int i = 0; i < 2; ++i)
+      well = well && readers[i].Resume().ok() && Feed(readers[i], halves[i], piece);
+    if (!well) break;
+  }
+  inbox.Fail(Aborted("the end"));
+  Must(posted.transfer.done);
+}
+
 void ReadRecord(std::string_view bytes) {
   Result<MeshRecord> record = DecodeMeshRecord(bytes);
   if (!record.ok()) return;
@@ -119,8 +156,8 @@ void OpenRecords(std::string_view bytes, size_t piece) {
   }
 }
 
-std::string FrameOf(MeshFrameType type, uint64_t slot, size_t bytes) {
-  MeshHeader header = EncodeMeshHeader({type, bytes, {1, slot}});
+std::string FrameOf(MeshFrameType type, uint64_t slot, size_t bytes, uint64_t number) {
+  MeshHeader header = EncodeMeshHeader({type, bytes, {1, slot}, number});
   return std::string(reinterpret_cast<const char*>(header.data()), header.size()) +
          std::string(bytes, 'p');
 }
@@ -128,17 +165,20 @@ std::string FrameOf(MeshFrameType type, uint64_t slot, size_t bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  std::string talk = FrameOf(MeshFrameType::kData, 1, kRoom) +
-                     FrameOf(MeshFrameType::kData, 6, kRoom) +
-                     FrameOf(MeshFrameType::kData, 3, 10) + FrameOf(MeshFrameType::kData, 4, 0) +
-                     FrameOf(MeshFrameType::kReady, 9, 0) + FrameOf(MeshFrameType::kBye, 0, 5);
-  std::string crowd = "\x01\x20";
-  for (int i = 0; i < 20; ++i) crowd += FrameOf(MeshFrameType::kData, 5, 200);
+  using enum MeshFrameType;
+  std::string talk = FrameOf(kData, 1, kRoom, 1) + FrameOf(kData, 6, kRoom, 2) +
+                     FrameOf(kData, 3, 10, 3) + FrameOf(kData, 4, 0, 4) + FrameOf(kReady, 9, 0, 0) +
+                     FrameOf(kGone, 0, 0, 5) + FrameOf(kBye, 0, 5, 6);
+  std::string crowd = "\x01\x20", odd, even;
+  for (uint64_t i = 1; i <= 20; ++i) {
+    crowd += FrameOf(kData, 5, 200, i);
+    (i % 2 == 1 ? odd : even) += FrameOf(kData, i % 3, 20, i);
+  }
   WriteSeeds(
       *argc, *argv,
       {std::string("\0\x08", 2) + MeshInitiator({"key", 1, 1}, 2).hello(), "\x01\xff" + talk,
        "\x01\x01" + talk, crowd, "\x02 boot.1 10.0.0.1:4711 [2001:db8::1]:4711 127.0.0.1:4711",
-       std::string("\x03\x08\x05\0\0\0hello0123456789abcdef", 27)});
+       "\x04\x30" + odd + even, std::string("\x03\x08\x05\0\0\0hello0123456789abcdef", 27)});
   return 0;
 }
 
@@ -147,10 +187,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
   size_t piece = 1 + size_t{data[1]};
-  switch (data[0] % 4) {
+  switch (data[0] % 5) {
     case 0: ShakeHands(bytes, piece); break;
     case 1: ReadFrames(bytes, piece); break;
     case 3: OpenRecords(bytes, piece); break;
+    case 4: ReadTwice(bytes, piece); break;
     default: ReadRecord(bytes);
   }
   return 0;

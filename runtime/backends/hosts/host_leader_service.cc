@@ -356,7 +356,14 @@ void HostLeaderService::PutBack(std::unique_ptr<SteppedBatch> batch) {
 void HostLeaderService::Negotiate() {
   for (bool serves = true; serves;) {
     StandBack();
-    MutexLock negotiating(negotiating_);
+    if (!negotiating_.try_lock()) {
+      // A thread that attends has come back. If this one waited for the lock, that one would have
+      // to wake it each time it lets go.
+      MutexLock lock(mutex_);
+      summoned_.wait_for(lock, options_.stand_back);
+      continue;
+    }
+    MutexLock negotiating(negotiating_, std::adopt_lock);
     serves = negotiator_.Serve();
     if (!serves) negotiator_.Finish();
   }

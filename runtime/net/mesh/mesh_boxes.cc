@@ -74,8 +74,8 @@ void FailAll(ByMeshTag<MeshTransfers>& queues, const Status& why) {
 // ---- MeshOutbox
 
 void MeshOutbox::Put(MeshFrameType type, MeshTag tag, std::string payload) {
-  queue_.push_back({EncodeMeshHeader({type, payload.size(), tag}), nullptr, payload.size(), nullptr,
-                    std::move(payload)});
+  const MeshHeader header = EncodeMeshHeader({type, payload.size(), tag, ++numbered_});
+  queue_.push_back({header, nullptr, payload.size(), nullptr, std::move(payload)});
 }
 
 void MeshOutbox::PutReady(MeshTag tag) {
@@ -90,11 +90,8 @@ void MeshOutbox::PutBye(std::string why) {
 }
 
 void MeshOutbox::Enqueue(MeshTransfer* transfer) {
-  queue_.push_back({EncodeMeshHeader({MeshFrameType::kData, transfer->bytes, transfer->tag}),
-                    transfer->from,
-                    transfer->bytes,
-                    transfer,
-                    {}});
+  const MeshFrame frame{MeshFrameType::kData, transfer->bytes, transfer->tag, ++numbered_};
+  queue_.push_back({EncodeMeshHeader(frame), transfer->from, transfer->bytes, transfer, {}});
 }
 
 void MeshOutbox::Send(MeshTransfer* transfer) {
@@ -163,7 +160,10 @@ bool MeshOutbox::Cancel(const MeshTransfer* transfer) {
                          [&](const Item& item) { return item.transfer == transfer; });
   if (at == queue_.end()) return true;
   if (at == queue_.begin() && sent_ > 0) return false;
-  queue_.erase(at);
+  MeshFrame frame = *DecodeMeshHeader(at->header.data());
+  frame.type = MeshFrameType::kGone;  // the receiver waits for its number
+  frame.bytes = 0;
+  *at = {EncodeMeshHeader(frame), nullptr, 0, nullptr, {}};
   return true;
 }
 
@@ -229,6 +229,17 @@ MeshPlace MeshInbox::KeepRoom(size_t bytes) {
 
 Result<MeshPlace> MeshInbox::Begin(const MeshFrame& frame) {
   if (bye_) return InvalidArgument("it said goodbye and then went on talking");
+  static std::byte nowhere;  // never written
+  if (frame.type == MeshFrameType::kReady) return MeshPlace{&nowhere};
+  if (frame.number > taken_ + 1) return MeshPlace{};
+  if (frame.number <= taken_ || taking_)
+    return InvalidArgument(Format("it sent frame {} twice", frame.number));
+  Result<MeshPlace> place = PlaceOf(frame);
+  taking_ = place.ok() && place->to != nullptr;
+  return place;
+}
+
+Result<MeshPlace> MeshInbox::PlaceOf(const MeshFrame& frame) {
   if (frame.type != MeshFrameType::kData) return KeepRoom(frame.bytes);
   const MeshTransfer* posted = FindFirst(posted_, frame.tag);
   bool direct = posted != nullptr && posted->kind == MeshTransfer::Kind::kReceive &&
@@ -265,6 +276,12 @@ void MeshInbox::Deliver(MeshTag tag) {
 }
 
 Status MeshInbox::End(const MeshFrame& frame) {
+  if (frame.type == MeshFrameType::kReady) {
+    outbox_.ReceiveReady(frame.tag);
+    return Status::Ok();
+  }
+  taken_ = frame.number;
+  taking_ = false;
   if (direct_ != nullptr) {
     direct_->Finish(Status::Ok());
     direct_ = nullptr;
@@ -275,9 +292,7 @@ Status MeshInbox::End(const MeshFrame& frame) {
     return Status::Ok();
   }
   kept_bytes_ -= CostOf(arriving_.size());
-  if (frame.type == MeshFrameType::kReady) {
-    outbox_.ReceiveReady(frame.tag);
-  } else {
+  if (frame.type == MeshFrameType::kBye) {
     bye_ = true;
     bye_text_ = std::move(arriving_);
   }

@@ -70,6 +70,10 @@ using ByMeshTag = std::unordered_map<MeshTag, Queue, MeshTagHash>;
 
 class MeshOutbox {
  public:
+  // `numbered`: frames of this process to this peer and stripe so far, in all outboxes for it.
+  // Outlives the outbox.
+  explicit MeshOutbox(uint64_t& numbered) : numbered_(numbered) {}
+
   // The memory of the transfer stays until it is done or cancelled.
   void Send(MeshTransfer* transfer);
   // The peer has room for one large message with this tag.
@@ -79,6 +83,8 @@ class MeshOutbox {
   void PutBye(std::string why);
 
   bool empty() const { return queue_.empty(); }
+  // A message with this tag waits for leave: later ones go behind it.
+  bool Parks(MeshTag tag) const { return parked_.contains(tag); }
   // The bytes to write next, at most room.size() pieces; Sent says how many bytes went out.
   size_t Pieces(std::span<iovec> room) const;
   void Sent(size_t count);
@@ -99,6 +105,7 @@ class MeshOutbox {
   void Put(MeshFrameType type, MeshTag tag, std::string payload);
   void Enqueue(MeshTransfer* transfer);
 
+  uint64_t& numbered_;
   std::deque<Item> queue_;
   size_t sent_ = 0;  // bytes of the first item
   ByMeshTag<MeshTransfers>
@@ -109,6 +116,8 @@ class MeshOutbox {
 // Receives "of the first to send", shared by the inboxes of all peers.
 using MeshAnyReceives = MeshTransfers;
 
+// The frames of one peer and stripe may come over two connections, by a reader each. They are taken
+// in the order of their numbers: a reader is held while an earlier frame is to come by the other.
 class MeshInbox final : public MeshSink {
  public:
   // Keeps at most `most_kept` bytes that nobody asked for; beyond them the connection is not read.
@@ -123,9 +132,11 @@ class MeshInbox final : public MeshSink {
   bool Cancel(const MeshTransfer* transfer);
   void Fail(const Status& why);
 
+  // Numbered frames so far.
+  uint64_t taken() const { return taken_; }
   // The peer has said goodbye, and why ("" when it just left).
   bool bye() const { return bye_; }
-  void NoteBye() { bye_ = true; }  // that came by another way
+  void NoteBye() { bye_ = true; }  // that came by another stripe
   const std::string& bye_text() const { return bye_text_; }
 
   // MeshSink
@@ -134,6 +145,7 @@ class MeshInbox final : public MeshSink {
   Status End(const MeshFrame& frame) override;
 
  private:
+  Result<MeshPlace> PlaceOf(const MeshFrame& frame);
   MeshPlace KeepRoom(size_t bytes);
   void Deliver(MeshTag tag);
   MeshTransfer* TakeTaker(MeshTag tag);
@@ -146,6 +158,8 @@ class MeshInbox final : public MeshSink {
   MeshTransfers posted_;
   ByMeshTag<std::deque<std::string>> kept_;
   size_t kept_bytes_ = 0;
+  uint64_t taken_ = 0;
+  bool taking_ = false;             // the frame after those
   std::string arriving_;            // a message on its way to kept_, or to one who asks in time
   MeshTransfer* direct_ = nullptr;  // a message on its way straight to its place
   bool bye_ = false;

@@ -17,6 +17,8 @@ namespace {
 constexpr size_t kEventsAtOnce = 32;
 // Reads of the awaited connection that brought something, without a look at the others.
 constexpr int kMostUnpolled = 4;
+// While other threads drive, the thread of the mesh looks this often whether it is needed again.
+constexpr Duration kStandBack = std::chrono::milliseconds(2);
 constexpr int kIdleLookMs = 500;
 constexpr int kLongestPollMs = 60'000;
 
@@ -44,6 +46,11 @@ void MeshDriver::Stop() {
     reactor_.SendGoodbye();
     turns_.EndRest();
   }
+  {
+    MutexLock lock(pausing_);
+    no_pause_ = true;
+  }
+  pause_.notify_all();
   Kick();
 }
 
@@ -191,10 +198,25 @@ int MeshDriver::AwaitEvents(std::span<epoll_event> events, int timeout_ms) {
   return count;
 }
 
+// Without the lock, which the threads that drive have nearly all the time: they would wake a thread
+// that waits for it each time they let go of it.
+void MeshDriver::Pause(MutexLock& lock) {
+  lock.unlock();
+  do {
+    MutexLock pausing(pausing_);
+    pause_.wait_for(pausing, kStandBack, [this]() HVD_REQUIRES(pausing_) { return no_pause_; });
+    if (!no_pause_) continue;
+    pausing.unlock();
+    return lock.lock();
+  } while (!lock.try_lock());
+}
+
 void MeshDriver::Serve() {
   MutexLock lock(mutex);
   while (!stopping_) {
-    if (turns_.StandBack(lock)) continue;
+    const MeshTurns::Turn turn = turns_.StandBack(lock);
+    if (turn == MeshTurns::Turn::kPause) Pause(lock);
+    if (turn != MeshTurns::Turn::kServe) continue;
     const int timeout_ms = MillisecondsUntil(reactor_.NextTick(), SteadyNow(), kIdleLookMs);
     lock.unlock();
     // It looks only: another thread may have begun to drive meanwhile.

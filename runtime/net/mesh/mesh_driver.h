@@ -7,6 +7,7 @@
 
 #include <sys/epoll.h>
 
+#include <condition_variable>
 #include <cstdint>
 #include <span>
 
@@ -16,8 +17,8 @@
 #include "runtime/base/unique_fd.h"
 #include "runtime/net/mesh/mesh_address.h"
 #include "runtime/net/mesh/mesh_reactor.h"
-#include "runtime/net/mesh/mesh_signs.h"
 #include "runtime/net/mesh/mesh_turns.h"
+#include "runtime/net/mesh/signs/mesh_signs.h"
 
 namespace hvd {
 
@@ -61,6 +62,7 @@ class MeshDriver {
   void LetOthersIn() HVD_REQUIRES(mutex);
   void PollOnce(int timeout_ms) HVD_REQUIRES(mutex);
   int AwaitEvents(std::span<epoll_event> events, int timeout_ms) HVD_REQUIRES(mutex);
+  void Pause(MutexLock& lock) HVD_REQUIRES(mutex);
 
   const uint32_t rank_;
   const Duration spin_;
@@ -68,6 +70,9 @@ class MeshDriver {
   MeshReactor reactor_ HVD_GUARDED_BY(mutex);
   MeshTurns turns_ HVD_GUARDED_BY(mutex);
   bool stopping_ HVD_GUARDED_BY(mutex) = false;
+  Mutex pausing_;  // taken alone
+  std::condition_variable pause_;
+  bool no_pause_ HVD_GUARDED_BY(pausing_) = false;
   bool wake_ HVD_GUARDED_BY(mutex) = false;
 };
 

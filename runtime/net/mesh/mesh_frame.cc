@@ -21,6 +21,7 @@ MeshHeader EncodeMeshHeader(const MeshFrame& frame) {
   std::memcpy(&header[8], &frame.bytes, 8);
   std::memcpy(&header[16], &frame.tag.channel, 8);
   std::memcpy(&header[24], &frame.tag.slot, 8);
+  std::memcpy(&header[32], &frame.number, 8);
   return header;
 }
 
@@ -32,8 +33,9 @@ Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes) {
   frame.bytes = reader.Get<uint64_t>();
   frame.tag.channel = reader.Get<uint64_t>();
   frame.tag.slot = reader.Get<uint64_t>();
+  frame.number = reader.Get<uint64_t>();
   if (magic != kFrameMagic) return InvalidArgument("the bytes received are no frame of the mesh");
-  if (type < 1 || type > 3) {
+  if (type < 1 || type > 4) {
     return InvalidArgument(Format("a frame of the unknown type {}", type));
   }
   frame.type = static_cast<MeshFrameType>(type);
@@ -43,6 +45,9 @@ Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes) {
   if (frame.bytes > most) {
     return InvalidArgument(
         Format("a frame of {} payload bytes; at most {} are allowed", frame.bytes, most));
+  }
+  if ((frame.number == 0) != (frame.type == MeshFrameType::kReady)) {
+    return InvalidArgument(Format("a frame of type {} with the number {}", type, frame.number));
   }
   return frame;
 }

@@ -1,5 +1,5 @@
 // The bytes on a connection of the mesh: frames, and the reader that puts each payload where it
-// belongs. Pure: no descriptors, no threads. One connection carries frames one way only.
+// belongs. Pure: no descriptors, no threads.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_FRAME_H_
 #define HVD_RUNTIME_NET_MESH_MESH_FRAME_H_
 
@@ -31,15 +31,19 @@ enum class MeshFrameType : uint8_t {
   kData = 1,
   kReady = 2,  // the receiver of a large message has room for it
   kBye = 3,    // nothing comes any more; the payload says why, or is empty
+  kGone = 4,   // in place of a message that was given up before it was sent
 };
 
 struct MeshFrame {
   MeshFrameType type = MeshFrameType::kData;
   uint64_t bytes = 0;  // of payload
   MeshTag tag;
+  // The place among the frames of its sender to this peer and stripe, from 1 on, whatever
+  // connections they take. Of a kReady: 0, it may overtake others.
+  uint64_t number = 0;
 };
 
-// A cache line, of which half is in use: with the fields alone, the kernel would copy payloads of
+// A cache line, of which a part is in use: with the fields alone, the kernel would copy payloads of
 // malloc at a fraction of its speed (README.md).
 inline constexpr size_t kMeshHeaderBytes = 64;
 // Up to this size a message is sent at once and kept by the receiver until somebody asks for it.

@@ -24,7 +24,7 @@
 
 namespace hvd {
 
-inline constexpr uint32_t kMeshVersion = 3;
+inline constexpr uint32_t kMeshVersion = 4;
 // The most connections of one direction of a pair.
 inline constexpr uint32_t kMostMeshStripes = 16;
 

@@ -19,17 +19,13 @@ namespace {
 // One turn at one connection; then others are looked at.
 constexpr size_t kMostReadAtOnce = 4 << 20;
 constexpr size_t kPiecesAtOnce = 32;
+// Messages that travel with their header in one packet share a connection with those of the other
+// direction: its acknowledgements go with them.
+constexpr size_t kMostShared = 1280;
+
+const char* const kClosed = "it closed the connection";
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
-
-// A rank that leaves in peace and never sent anything says so on the connection made to it.
-bool ByeCameBack(const UniqueFd& socket) {
-  MeshHeader header;
-  ssize_t got = ::recv(socket.get(), header.data(), header.size(), MSG_DONTWAIT);
-  if (got != static_cast<ssize_t>(header.size())) return false;
-  Result<MeshFrame> frame = DecodeMeshHeader(header.data());
-  return frame.ok() && frame->type == MeshFrameType::kBye && frame->bytes == 0;
-}
 
 size_t BytesOf(std::span<const iovec> pieces) {
   size_t bytes = 0;
@@ -39,50 +35,6 @@ size_t BytesOf(std::span<const iovec> pieces) {
 
 }  // namespace
 
-MeshPeer& MeshPeers::Of(MeshRoute route) {
-  if (MeshPeer* known = Find(route)) return *known;
-  auto peer = std::make_unique<MeshPeer>(route, most_kept_, any_);
-  // A peer that is gone is gone on every stripe.
-  for (const MeshPeer* other : StripesOf(route.rank)) {
-    if (other->lost.ok()) continue;
-    peer->lost = other->lost;
-    if (other->LeftInPeace()) peer->inbox.NoteBye();
-  }
-  stripes_ = std::max(stripes_, route.stripe + 1);
-  return *(peers_[NumberOfRoute(route)] = std::move(peer));
-}
-
-MeshPeer* MeshPeers::Find(MeshRoute route) {
-  auto at = peers_.find(NumberOfRoute(route));
-  return at == peers_.end() ? nullptr : at->second.get();
-}
-
-MeshPeer* MeshPeers::FindOnly() {
-  if (peers_.empty()) return nullptr;
-  const uint32_t rank = peers_.begin()->second->rank;
-  const auto is_other = [rank](const auto& item) { return item.second->rank != rank; };
-  return std::ranges::any_of(peers_, is_other) ? nullptr : Find({rank, 0});
-}
-
-std::vector<MeshPeer*> MeshPeers::StripesOf(uint32_t rank) {
-  std::vector<MeshPeer*> found;
-  for (uint32_t stripe = 0; stripe < stripes_; ++stripe) {
-    if (MeshPeer* peer = Find({rank, stripe})) found.push_back(peer);
-  }
-  return found;
-}
-
-// The stripes of each rank.
-std::map<uint32_t, std::vector<MeshPeer*>> MeshPeers::Ranks() const {
-  std::map<uint32_t, std::vector<MeshPeer*>> ranks;
-  for (const auto& [number, peer] : peers_) ranks[peer->rank].push_back(peer.get());
-  return ranks;
-}
-
-std::string MeshPeer::Name() const {
-  return Format("rank {}{}", rank, address.empty() ? "" : " at " + address);
-}
-
 // ---- transfers
 
 void MeshPeers::Begin(std::span<MeshTransfer* const> transfers) {
@@ -90,50 +42,56 @@ void MeshPeers::Begin(std::span<MeshTransfer* const> transfers) {
     if (!transfer->done) Queue(transfer);
   }
   for (const MeshTransfer* transfer : transfers) {
-    MeshPeer* peer = Find({transfer->peer, transfer->stripe});
+    MeshPeer* peer = table_.Find({transfer->peer, transfer->stripe});
     if (peer == nullptr || !std::exchange(peer->queued, false)) continue;
-    if (!peer->outbox.empty()) {
-      Dial(*peer);
-      Write(*peer);
-    }
-    if (peer->reader.held()) Read(*peer, nullptr);
+    if (!peer->out.outbox.empty()) Dial(*peer);
+    WriteBoth(*peer);
+    ReadHeld(*peer);
   }
+}
+
+// The lower rank of the two has dialled the connection for small messages. Its peer uses it where
+// it is there, and where no message with this tag waits on the other one.
+MeshOutbox& MeshPeers::OutboxFor(MeshPeer& peer, const MeshTransfer& transfer) const {
+  const bool shared = transfer.bytes <= kMostShared && peer.stripe == 0 && self_ > peer.rank &&
+                      peer.in.socket.valid() && !peer.in_ended;
+  return shared && !peer.out.outbox.Parks(transfer.tag) ? peer.in.outbox : peer.out.outbox;
 }
 
 void MeshPeers::Queue(MeshTransfer* transfer) {
   if (transfer->peer == kAnyMeshPeer) return BeginReceiveOfAny(transfer);
-  MeshPeer& peer = Of({transfer->peer, transfer->stripe});
+  MeshPeer& peer = table_.Of({transfer->peer, transfer->stripe});
   peer.queued = peer.lost.ok();
   if (transfer->kind != MeshTransfer::Kind::kSend) {
     peer.inbox.Receive(transfer);  // which may give leave for a large message
     if (!peer.lost.ok()) peer.inbox.Fail(peer.lost);
   } else if (peer.lost.ok()) {
-    peer.outbox.Send(transfer);
-    Dial(peer);  // also for a message that has no leave yet
+    MeshOutbox& outbox = OutboxFor(peer, *transfer);
+    outbox.Send(transfer);
+    if (&outbox == &peer.out.outbox) Dial(peer);  // also for a message that has no leave yet
   } else {
     transfer->Finish(peer.lost);
   }
 }
 
 void MeshPeers::BeginReceiveOfAny(MeshTransfer* transfer) {
-  for (auto& [number, peer] : peers_) {
-    if (peer->inbox.TakeKept(transfer)) return;
-  }
-  any_.push_back(transfer);
-  for (auto& [number, peer] : peers_) {
-    if (peer->reader.held()) Read(*peer, nullptr);
-  }
+  bool kept = false;
+  table_.ForEach([&](MeshPeer& peer) { kept = kept || peer.inbox.TakeKept(transfer); });
+  if (kept) return;
+  table_.any().push_back(transfer);
+  table_.ForEach([this](MeshPeer& peer) { ReadHeld(peer); });
 }
 
 void MeshPeers::GiveUp(MeshTransfer* transfer) {
   if (transfer->done) return;
   if (transfer->peer == kAnyMeshPeer) {
-    std::erase(any_, transfer);
+    std::erase(table_.any(), transfer);
     return;
   }
-  MeshPeer& peer = Of({transfer->peer, transfer->stripe});
-  bool clean = transfer->kind == MeshTransfer::Kind::kSend ? peer.outbox.Cancel(transfer)
-                                                           : peer.inbox.Cancel(transfer);
+  MeshPeer& peer = table_.Of({transfer->peer, transfer->stripe});
+  const bool clean = transfer->kind == MeshTransfer::Kind::kSend
+                         ? peer.out.outbox.Cancel(transfer) && peer.in.outbox.Cancel(transfer)
+                         : peer.inbox.Cancel(transfer);
   if (!clean) {
     Lose(peer, Aborted("the connection to " + peer.Name() +
                        " was closed because a message was given up halfway"));
@@ -150,125 +108,148 @@ void MeshPeers::Dial(MeshPeer& peer) {
 
 void MeshPeers::Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting) {
   const bool incoming = greeting.incoming;
-  MeshPeer& peer = Of({rank, greeting.stripe});
-  UniqueFd& place = incoming ? peer.in : peer.out;
-  if (!peer.lost.ok() || place.valid()) return;
-  place = std::move(socket);
+  MeshPeer& peer = table_.Of({rank, greeting.stripe});
+  MeshConnection& place = incoming ? peer.in : peer.out;
+  if (!peer.lost.ok() || place.socket.valid()) return;
+  place.socket = std::move(socket);
   if (peer.address.empty() || !incoming) peer.address = greeting.address;
-  MeshSource source = incoming ? MeshSource::kIncoming : MeshSource::kOutgoing;
-  uint32_t& events = incoming ? peer.in_events : peer.out_events;
-  events = EPOLLIN | EPOLLRDHUP;
-  epoll_event event{events, {.u64 = MeshEventKey(source, NumberOfRoute(peer.route()))}};
-  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, place.get(), &event);
-  if (incoming) return Read(peer, nullptr);
+  Arm(peer, place);
+  if (incoming) return Read(peer, place, nullptr);
   peer.dial = MeshPeer::Dial::kDone;
-  Write(peer);
+  Write(peer, place);
 }
 
 void MeshPeers::HandleIncoming(MeshRoute route, uint32_t events) {
-  MeshPeer& peer = Of(route);
-  const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
-  if (peer.reader.held() && broken) return EndOfIncoming(peer, "it closed the connection");
-  Read(peer, nullptr);
+  Handle(table_.Of(route), table_.Of(route).in, events);
 }
 
 void MeshPeers::HandleOutgoing(MeshRoute route, uint32_t events) {
-  MeshPeer& peer = Of(route);
-  if (!peer.out.valid()) return;
-  // The other side never writes here: anything readable is the end.
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) == 0) return Write(peer);
-  int error = 0;
-  socklen_t length = sizeof error;
-  ::getsockopt(peer.out.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  EndOfOutgoing(peer, error);
+  Handle(table_.Of(route), table_.Of(route).out, events);
 }
 
-// Looks for what can be done on both connections, and for nothing else.
-void MeshPeers::Arm(MeshPeer& peer) {
-  uint32_t in = peer.reader.held() ? 0 : EPOLLIN | EPOLLRDHUP;
-  if (peer.in.valid() && in != peer.in_events) {
-    epoll_event event{in,
-                      {.u64 = MeshEventKey(MeshSource::kIncoming, NumberOfRoute(peer.route()))}};
-    ::epoll_ctl(epoll_, EPOLL_CTL_MOD, peer.in.get(), &event);
-    peer.in_events = in;
-  }
-  uint32_t out = EPOLLIN | EPOLLRDHUP;
-  if (!peer.outbox.empty()) out |= EPOLLOUT;
-  if (peer.out.valid() && out != peer.out_events) {
-    epoll_event event{out,
-                      {.u64 = MeshEventKey(MeshSource::kOutgoing, NumberOfRoute(peer.route()))}};
-    ::epoll_ctl(epoll_, EPOLL_CTL_MOD, peer.out.get(), &event);
-    peer.out_events = out;
-  }
+void MeshPeers::Handle(MeshPeer& peer, MeshConnection& connection, uint32_t events) {
+  if (!connection.socket.valid()) return;
+  if ((events & EPOLLOUT) != 0) Write(peer, connection);
+  const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
+  if (!broken && (events & (EPOLLIN | EPOLLRDHUP)) == 0) return;
+  Read(peer, connection, nullptr);
+  if (broken && connection.socket.valid() && connection.reader.held()) EndHeld(peer, connection);
+}
+
+// Looks for what can be done on the connection, and for nothing else.
+void MeshPeers::Arm(MeshPeer& peer, MeshConnection& connection) {
+  const bool held = connection.reader.held();
+  if (!connection.socket.valid() || (held && !connection.watched)) return;
+  uint32_t events = held ? 0 : EPOLLIN | EPOLLRDHUP;
+  if (!connection.outbox.empty()) events |= EPOLLOUT;
+  if (events == connection.events && connection.watched) return;
+  const MeshSource source = &connection == &peer.in ? MeshSource::kIncoming : MeshSource::kOutgoing;
+  epoll_event event{events, {.u64 = MeshEventKey(source, NumberOfRoute(peer.route()))}};
+  const int change = std::exchange(connection.watched, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  ::epoll_ctl(epoll_, change, connection.socket.get(), &event);
+  connection.events = events;
 }
 
 // ---- moving bytes
 
-void MeshPeers::Read(MeshPeer& peer, const MeshTransfer* until) {
-  if (!peer.in.valid()) return;
-  if (Status resumed = peer.reader.Resume(); !resumed.ok()) {
-    return EndOfIncoming(peer, resumed.message());
+// The other connection may have waited for a message that came over this one.
+void MeshPeers::Read(MeshPeer& peer, MeshConnection& from, const MeshTransfer* until) {
+  MeshConnection* now = &from;
+  uint64_t taken = 0;
+  do {
+    taken = peer.inbox.taken();
+    if (!ReadSome(peer, *now, until)) return;
+    now = &peer.Other(*now);
+  } while (now->reader.held() && peer.inbox.taken() != taken);
+  WriteBoth(peer);  // leave may have been given to send
+  Arm(peer, peer.in);
+  Arm(peer, peer.out);
+}
+
+// A frame that was not to be taken before may be taken now.
+void MeshPeers::ReadHeld(MeshPeer& peer) {
+  for (MeshConnection* connection : {&peer.in, &peer.out}) {
+    if (connection->reader.held()) Read(peer, *connection, nullptr);
+  }
+}
+
+// False: the connection is at its end, which was handled.
+bool MeshPeers::ReadSome(MeshPeer& peer, MeshConnection& from, const MeshTransfer* until) {
+  if (!from.socket.valid()) return true;
+  if (Status resumed = from.reader.Resume(); !resumed.ok()) {
+    EndOfIncoming(peer, resumed.message());
+    return false;
   }
   size_t total = 0;
   std::array<iovec, 2> room;
   while (total < kMostReadAtOnce && !(until != nullptr && until->done)) {
-    size_t pieces = peer.reader.Room(&room);
+    const size_t pieces = from.reader.Room(&room);
     if (pieces == 0) break;  // held
-    ssize_t got = ::readv(peer.in.get(), room.data(), static_cast<int>(pieces));
+    const ssize_t got = ::readv(from.socket.get(), room.data(), static_cast<int>(pieces));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
-    if (got < 0) return EndOfIncoming(peer, ErrorText(errno));
-    if (got == 0) return EndOfIncoming(peer, "it closed the connection");
+    if (got <= 0) {
+      End(peer, from, got < 0 ? errno : 0);
+      return false;
+    }
     total += static_cast<size_t>(got);
-    moved_ += static_cast<size_t>(got);
-    peer.moved += static_cast<size_t>(got);
-    size_t asked = BytesOf({room.data(), pieces});
-    if (Status filled = peer.reader.Filled(static_cast<size_t>(got)); !filled.ok()) {
-      return EndOfIncoming(peer, filled.message());
+    table_.NoteMoved(peer, static_cast<size_t>(got));
+    peer.last = &from;
+    const size_t asked = BytesOf({room.data(), pieces});
+    if (Status filled = from.reader.Filled(static_cast<size_t>(got)); !filled.ok()) {
+      EndOfIncoming(peer, filled.message());
+      return false;
     }
     if (static_cast<size_t>(got) < asked) break;  // there was no more
   }
-  if (!peer.outbox.empty()) Write(peer);  // leave was given to send
-  Arm(peer);
+  return true;
 }
 
-void MeshPeers::Write(MeshPeer& peer) {
+void MeshPeers::WriteBoth(MeshPeer& peer) {
+  if (!peer.out.outbox.empty()) Write(peer, peer.out);
+  if (!peer.in.outbox.empty()) Write(peer, peer.in);
+}
+
+void MeshPeers::Write(MeshPeer& peer, MeshConnection& over) {
   std::array<iovec, kPiecesAtOnce> room;
-  while (peer.out.valid() && !peer.outbox.empty()) {
+  while (over.socket.valid() && !over.outbox.empty()) {
     msghdr message{};
     message.msg_iov = room.data();
-    message.msg_iovlen = peer.outbox.Pieces(room);
-    ssize_t sent = ::sendmsg(peer.out.get(), &message, MSG_NOSIGNAL);
+    message.msg_iovlen = over.outbox.Pieces(room);
+    ssize_t sent = ::sendmsg(over.socket.get(), &message, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) break;
-    if (sent < 0) return EndOfOutgoing(peer, errno);
-    moved_ += static_cast<size_t>(sent);
-    peer.moved += static_cast<size_t>(sent);
-    peer.outbox.Sent(static_cast<size_t>(sent));
+    if (sent < 0) {
+      const int error = errno;
+      if (ReadSome(peer, over, nullptr)) End(peer, over, error);  // its last words first
+      return;
+    }
+    table_.NoteMoved(peer, static_cast<size_t>(sent));
+    over.outbox.Sent(static_cast<size_t>(sent));
   }
-  Arm(peer);
-}
-
-void MeshPeers::CloseInForkedChild() {
-  for (auto& [number, peer] : peers_) {
-    peer->in.Reset();
-    peer->out.Reset();
-  }
+  Arm(peer, over);
 }
 
 // ---- losing a peer
 
-// The last words of a peer may be on another stripe: those that have come are read first.
+void MeshPeers::End(MeshPeer& peer, MeshConnection& connection, int error) {
+  if (&connection == &peer.out) return EndOfOutgoing(peer, error);
+  EndOfIncoming(peer, error == 0 ? kClosed : ErrorText(error));
+}
+
+// The connection has ended, and a message on it waits for an earlier one that comes over the other
+// connection, or for its receiver. An epoll would tell the end again and again.
+void MeshPeers::EndHeld(MeshPeer& peer, MeshConnection& connection) {
+  if (&connection == &peer.in) return EndOfIncoming(peer, kClosed);
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, connection.socket.get(), nullptr);
+  connection.watched = false;
+}
+
+// The last words of a peer may be on another connection: those that have come are read first.
 void MeshPeers::EndOfIncoming(MeshPeer& peer, const std::string& why) {
-  peer.ending = true;
-  if (!peer.inbox.bye()) {
-    for (MeshPeer* other : StripesOf(peer.rank)) {
-      uint64_t before = other->moved - 1;
-      while (!other->ending && std::exchange(before, other->moved) != other->moved) {
-        Read(*other, nullptr);
-      }
-    }
-  }
+  if (std::exchange(peer.in_ended, true)) return;
+  if (!peer.inbox.bye()) ReadLast(peer.rank);
+  if (!peer.lost.ok()) return;
   const std::string& bye = peer.inbox.bye_text();
   if (!peer.inbox.bye()) {
     Lose(peer, Aborted(peer.Name() + " is gone: " + why));
@@ -279,21 +260,31 @@ void MeshPeers::EndOfIncoming(MeshPeer& peer, const std::string& why) {
   }
 }
 
+void MeshPeers::ReadLast(uint32_t rank) {
+  for (MeshPeer* peer : table_.StripesOf(rank)) {
+    uint64_t before = peer->moved - 1;
+    while (std::exchange(before, peer->moved) != peer->moved) {
+      if (!peer->in_ended) Read(*peer, peer->in, nullptr);
+      Read(*peer, peer->out, nullptr);
+    }
+  }
+}
+
 // Its messages to us may still be under way, and its last words: the other connection says when
 // they are over. A peer that has finished and left may have done so before that connection was
 // taken here.
 void MeshPeers::EndOfOutgoing(MeshPeer& peer, int error) {
-  std::string why = error == 0 ? "it closed the connection" : ErrorText(error);
-  bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
-  if (ByeCameBack(peer.out)) peer.inbox.NoteBye();
-  peer.out.Reset();
-  const bool late = !peer.in.valid() && owner_.Expects(peer.route());
-  if (silent || (!peer.in.valid() && !late)) return EndOfIncoming(peer, why);
-  peer.outbox.Fail(Aborted(peer.Name() + " is gone: " + why));
+  const std::string why = error == 0 ? kClosed : ErrorText(error);
+  const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  peer.out.socket.Reset();
+  if (peer.in_ended) return;
+  const bool late = !peer.in.socket.valid() && owner_.Expects(peer.route());
+  if (silent || (!peer.in.socket.valid() && !late)) return EndOfIncoming(peer, why);
+  peer.out.outbox.Fail(Aborted(peer.Name() + " is gone: " + why));
   if (late) {
     late_.emplace_back(&peer, why);
   } else {
-    Read(peer, nullptr);
+    Read(peer, peer.in, nullptr);
   }
 }
 
@@ -301,17 +292,17 @@ void MeshPeers::LoseLate() {
   std::erase_if(late_, [this](const auto& entry) {
     const auto& [peer, why] = entry;
     if (owner_.Expects(peer->route())) return false;
-    if (!peer->in.valid()) EndOfIncoming(*peer, why);
+    if (!peer->in.socket.valid()) EndOfIncoming(*peer, why);
     return true;
   });
 }
 
 std::vector<MeshSilence> MeshPeers::LoseSilent() {
   std::vector<MeshSilence> silences;
-  for (const auto& [rank, stripes] : Ranks()) {
+  for (const auto& [rank, stripes] : table_.Ranks()) {
     std::vector<ConnectionSigns> signs;
     for (const MeshPeer* peer : stripes) {
-      for (const UniqueFd* socket : {&peer->in, &peer->out}) {
+      for (const UniqueFd* socket : {&peer->in.socket, &peer->out.socket}) {
         if (socket->valid()) signs.push_back(SignsOf(socket->get()));
       }
     }
@@ -324,29 +315,11 @@ std::vector<MeshSilence> MeshPeers::LoseSilent() {
   return silences;
 }
 
-std::vector<MeshLink> MeshPeers::Links() const {
-  std::vector<MeshLink> links;
-  for (const auto& [rank, stripes] : Ranks()) {
-    MeshLink all{.rank = rank};
-    bool connected = false;
-    for (const MeshPeer* peer : stripes) {
-      if (!peer->out.valid()) continue;
-      connected = true;
-      const MeshLink one = LinkOver(peer->out.get(), rank);
-      all.bytes += one.bytes;
-      all.busy_us = std::max(all.busy_us, one.busy_us);  // they are busy together
-      all.round_trip_us = std::max(all.round_trip_us, one.round_trip_us);
-    }
-    if (connected) links.push_back(all);
-  }
-  return links;
-}
-
 void MeshPeers::Lose(MeshPeer& peer, const Status& why) {
   LoseStripe(peer, why);
-  for (MeshPeer* other : StripesOf(peer.rank)) {
+  for (MeshPeer* other : table_.StripesOf(peer.rank)) {
     if (peer.LeftInPeace()) {
-      const bool connected = other->in.valid() || other->out.valid();
+      const bool connected = other->in.socket.valid() || other->out.socket.valid();
       if (connected || owner_.Expects(other->route())) continue;
       other->inbox.NoteBye();
     }
@@ -357,51 +330,28 @@ void MeshPeers::Lose(MeshPeer& peer, const Status& why) {
 void MeshPeers::LoseStripe(MeshPeer& peer, const Status& why) {
   if (!peer.lost.ok()) return;
   peer.lost = why;
-  if (!peer.LeftInPeace()) ++losses_;
-  peer.in.Reset();
-  peer.out.Reset();
-  peer.outbox.Fail(why);
+  if (!peer.LeftInPeace()) table_.NoteLoss();
+  for (MeshConnection* connection : {&peer.in, &peer.out}) {
+    connection->socket.Reset();
+    connection->outbox.Fail(why);
+  }
   peer.inbox.Fail(why);
 }
 
 void MeshPeers::LoseAll(const Status& why) {
-  for (auto& [number, peer] : peers_) LoseStripe(*peer, why);
-  for (MeshTransfer* receive : any_) receive->Finish(why);
-  any_.clear();
+  table_.ForEach([&](MeshPeer& peer) { LoseStripe(peer, why); });
+  for (MeshTransfer* receive : std::exchange(table_.any(), {})) receive->Finish(why);
 }
 
+// A rank that never sent anything to a peer says it over the connection of that one, which would
+// take its end for a death otherwise.
 void MeshPeers::SendGoodbye(const std::string& why) {
-  for (auto& [number, peer] : peers_) {
-    if (peer->out.valid()) {
-      peer->outbox.PutBye(why);
-      Write(*peer);
-    } else if (peer->in.valid() && why.empty()) {
-      // This rank never sent anything: without this, a peer that sent to us would take our end for
-      // a death.
-      const MeshHeader bye = EncodeMeshHeader({MeshFrameType::kBye, 0, {}});
-      (void)::send(peer->in.get(), bye.data(), bye.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
-  }
-}
-
-// ---- how it goes
-
-Status MeshPeers::LossIn(std::span<const uint32_t> group) {
-  if (losses_ == 0) return Status::Ok();
-  for (uint32_t rank : group) {
-    for (const MeshPeer* peer : StripesOf(rank)) {
-      if (!peer->lost.ok() && !peer->LeftInPeace()) return peer->lost;
-    }
-  }
-  return Status::Ok();
-}
-
-uint64_t MeshPeers::MovedWith(std::span<const uint32_t> group) {
-  uint64_t moved = 0;
-  for (uint32_t rank : group) {
-    for (const MeshPeer* peer : StripesOf(rank)) moved += peer->moved;
-  }
-  return moved;
+  table_.ForEach([&](MeshPeer& peer) {
+    MeshConnection& over = peer.out.socket.valid() ? peer.out : peer.in;
+    if (!over.socket.valid()) return;
+    over.outbox.PutBye(why);
+    WriteBoth(peer);
+  });
 }
 
 }  // namespace hvd

@@ -5,47 +5,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/base/unique_fd.h"
 #include "runtime/net/mesh/mesh_boxes.h"
 #include "runtime/net/mesh/mesh_connector.h"
-#include "runtime/net/mesh/mesh_link.h"
-#include "runtime/net/mesh/mesh_silence.h"
+#include "runtime/net/mesh/mesh_peer.h"
+#include "runtime/net/mesh/mesh_peer_table.h"
+#include "runtime/net/mesh/signs/mesh_silence.h"
 
 namespace hvd {
-
-// One stripe of a peer: its connection in each direction, and the messages that go over them.
-struct MeshPeer {
-  enum class Dial : uint8_t { kNone, kInFlight, kDone };
-
-  MeshPeer(MeshRoute to, size_t most_kept, MeshAnyReceives& any)
-      : rank(to.rank), stripe(to.stripe), inbox(to.rank, most_kept, outbox, any), reader(inbox) {}
-  bool LeftInPeace() const { return inbox.bye() && inbox.bye_text().empty(); }
-  // "rank 3 at 10.0.0.7:4242".
-  std::string Name() const;
-  MeshRoute route() const { return {rank, stripe}; }
-
-  const uint32_t rank, stripe;
-  MeshOutbox outbox;
-  MeshInbox inbox;
-  MeshReader reader;
-  UniqueFd in, out;
-  std::string address;                     // the last one that we saw it at
-  uint32_t in_events = 0, out_events = 0;  // what the epoll looks for
-  Dial dial = Dial::kNone;
-  bool ending = false;  // its incoming connection has ended
-  bool queued = false;  // MeshPeers::Begin has something to move
-  uint64_t moved = 0;   // bytes, in both directions
-  Status lost;          // not ok: nothing comes or goes any more
-};
 
 class MeshPeersOwner {
  public:
@@ -60,16 +32,12 @@ class MeshPeersOwner {
 
 class MeshPeers {
  public:
-  // Connections are watched by the epoll, under MeshEventKey. `most_kept`: bytes of messages of one
-  // peer that no receive has asked for yet.
-  MeshPeers(int epoll, size_t most_kept, MeshPeersOwner& owner)
-      : epoll_(epoll), most_kept_(most_kept), owner_(owner) {}
+  // `self`: the rank of this process. Connections are watched by the epoll, under MeshEventKey.
+  // `most_kept`: bytes of messages of one peer that no receive has asked for yet.
+  MeshPeers(uint32_t self, int epoll, size_t most_kept, MeshPeersOwner& owner)
+      : self_(self), epoll_(epoll), owner_(owner), table_(most_kept) {}
 
-  MeshPeer& Of(MeshRoute route);
-  // nullptr: nothing was sent to it or came from it.
-  MeshPeer* Find(MeshRoute route);
-  // The first stripe of the only rank that there are connections with; null where there are others.
-  MeshPeer* FindOnly();
+  MeshPeerTable& table() { return table_; }
 
   // The transfers stay until they are done or given up; one that is done already begins nothing.
   // All that can go to a peer at once goes in one system call.
@@ -80,8 +48,8 @@ class MeshPeers {
   void Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting);
   void HandleIncoming(MeshRoute route, uint32_t events);
   void HandleOutgoing(MeshRoute route, uint32_t events);
-  // Up to the end of this transfer; nullptr: whatever has come.
-  void Read(MeshPeer& peer, const MeshTransfer* until);
+  // Where something came last, up to the end of this transfer.
+  void ReadFor(MeshPeer& peer, const MeshTransfer& until) { Read(peer, *peer.last, &until); }
 
   // With all its stripes. Where it left in peace, each connection says so, and its last messages
   // may be on any: then only this stripe and those without a connection are lost.
@@ -93,40 +61,34 @@ class MeshPeers {
   // Loses the peers of whose hosts nothing was heard for kSilenceLost; the others that are silent
   // are returned, from kSilenceTold on.
   std::vector<MeshSilence> LoseSilent();
-  // How fast bytes went to the peers, by rank in ascending order.
-  std::vector<MeshLink> Links() const;
   // `why`: "" when this process leaves in peace.
   void SendGoodbye(const std::string& why);
-  // In a forked child: closes every descriptor and touches nothing else.
-  void CloseInForkedChild();
-
-  // The loss of one of the group, other than by leaving in peace.
-  Status LossIn(std::span<const uint32_t> group);
-  // Bytes so far, in both directions: with all, and with the group.
-  uint64_t moved() const { return moved_; }
-  uint64_t MovedWith(std::span<const uint32_t> group);
 
  private:
+  MeshOutbox& OutboxFor(MeshPeer& peer, const MeshTransfer& transfer) const;
   void Queue(MeshTransfer* transfer);
   void BeginReceiveOfAny(MeshTransfer* transfer);
-  void Write(MeshPeer& peer);
+  // `until`: null for whatever has come.
+  void Read(MeshPeer& peer, MeshConnection& from, const MeshTransfer* until);
+  bool ReadSome(MeshPeer& peer, MeshConnection& from, const MeshTransfer* until);
+  void ReadHeld(MeshPeer& peer);
+  void ReadLast(uint32_t rank);
+  void Write(MeshPeer& peer, MeshConnection& over);
+  void WriteBoth(MeshPeer& peer);
   void Dial(MeshPeer& peer);
-  void Arm(MeshPeer& peer);
+  void Arm(MeshPeer& peer, MeshConnection& connection);
+  void Handle(MeshPeer& peer, MeshConnection& connection, uint32_t events);
+  void End(MeshPeer& peer, MeshConnection& connection, int error);
+  void EndHeld(MeshPeer& peer, MeshConnection& connection);
   void EndOfIncoming(MeshPeer& peer, const std::string& why);
   void EndOfOutgoing(MeshPeer& peer, int error);
   void LoseStripe(MeshPeer& peer, const Status& why);
-  std::vector<MeshPeer*> StripesOf(uint32_t rank);
-  std::map<uint32_t, std::vector<MeshPeer*>> Ranks() const;
 
+  const uint32_t self_;
   const int epoll_;
-  const size_t most_kept_;
   MeshPeersOwner& owner_;
-  std::unordered_map<uint64_t, std::unique_ptr<MeshPeer>> peers_;  // by the number of the route
-  uint32_t stripes_ = 1;                                           // the most of any peer
-  std::vector<std::pair<MeshPeer*, std::string>> late_;            // as in LoseLate, and why
-  MeshAnyReceives any_;
-  uint64_t moved_ = 0;
-  uint32_t losses_ = 0;  // peers lost, other than by leaving in peace
+  MeshPeerTable table_;
+  std::vector<std::pair<MeshPeer*, std::string>> late_;  // as in LoseLate, and why
 };
 
 }  // namespace hvd

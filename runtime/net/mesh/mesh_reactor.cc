@@ -15,7 +15,7 @@ MeshReactor::MeshReactor(MeshReactorOptions options, MeshListener listener, Mesh
       resolve_(std::move(options.resolve)),
       record_(listener.record),
       signs_(signs),
-      peers_(options.epoll, options.most_kept_bytes, *this),
+      peers_(options.connector.identity.rank, options.epoll, options.most_kept_bytes, *this),
       connector_(std::move(options.connector), options.epoll, std::move(listener), *this) {
   epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
   ::epoll_ctl(options.epoll, EPOLL_CTL_ADD, kick_, &event);
@@ -36,9 +36,10 @@ void MeshReactor::Begin(std::span<MeshTransfer* const> transfers) {
 
 void MeshReactor::ReadFor(const MeshTransfer& transfer) {
   if (transfer.kind == MeshTransfer::Kind::kSend) return;
-  MeshPeer* peer = transfer.peer == kAnyMeshPeer ? peers_.FindOnly()
-                                                 : peers_.Find({transfer.peer, transfer.stripe});
-  if (peer != nullptr) peers_.Read(*peer, &transfer);
+  MeshPeer* peer = transfer.peer == kAnyMeshPeer
+                       ? peers_.table().FindOnly()
+                       : peers_.table().Find({transfer.peer, transfer.stripe});
+  if (peer != nullptr) peers_.ReadFor(*peer, transfer);
 }
 
 // ---- events
@@ -53,7 +54,7 @@ void MeshReactor::Handle(std::span<epoll_event> events, TimePoint now) {
   peers_.LoseLate();
   if (next_silence_look_ > now) return;
   next_silence_look_ = now + kSilenceLook;
-  signs_.Put(peers_.LoseSilent(), peers_.Links());
+  signs_.Put(peers_.LoseSilent(), peers_.table().Links());
 }
 
 void MeshReactor::HandleOne(const epoll_event& event, TimePoint now) {
@@ -87,7 +88,8 @@ void MeshReactor::Resolved(uint32_t rank, const Result<MeshRecord>& record, Time
   if (!aborted_.ok()) return;
   if (!record.ok()) return Unreachable(rank, record.status());
   for (MeshRoute to : routes) {
-    if (peers_.Of(to).lost.ok()) connector_.Dial(to, Reachable(*record, record_.machine), now);
+    if (peers_.table().Of(to).lost.ok())
+      connector_.Dial(to, Reachable(*record, record_.machine), now);
   }
 }
 
@@ -96,7 +98,8 @@ void MeshReactor::Connected(uint32_t rank, UniqueFd socket, const MeshGreeting& 
 }
 
 void MeshReactor::Unreachable(uint32_t rank, Status why) {
-  peers_.Lose(peers_.Of({rank}), why.code() == Code::kAborted ? why : Aborted(why.message()));
+  peers_.Lose(peers_.table().Of({rank}),
+              why.code() == Code::kAborted ? why : Aborted(why.message()));
 }
 
 // ---- the end
@@ -110,12 +113,12 @@ void MeshReactor::Abort(const Status& why, const std::string& told) {
 }
 
 void MeshReactor::CloseInForkedChild() {
-  peers_.CloseInForkedChild();
+  peers_.table().CloseInForkedChild();
   connector_.Close();
 }
 
 std::string MeshReactor::AddressOf(uint32_t rank) {
-  std::string address = peers_.Of({rank}).address;
+  std::string address = peers_.table().Of({rank}).address;
   address = address.substr(0, address.rfind(':'));
   return address.starts_with('[') ? address.substr(1, address.size() - 2) : address;
 }

@@ -19,7 +19,7 @@
 #include "runtime/net/mesh/mesh_boxes.h"
 #include "runtime/net/mesh/mesh_connector.h"
 #include "runtime/net/mesh/mesh_peers.h"
-#include "runtime/net/mesh/mesh_signs.h"
+#include "runtime/net/mesh/signs/mesh_signs.h"
 
 namespace hvd {
 
@@ -55,11 +55,11 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   // In a forked child: closes every descriptor and touches nothing else.
   void CloseInForkedChild();
 
-  Status LossIn(std::span<const uint32_t> group) { return peers_.LossIn(group); }
-  uint64_t moved() const { return peers_.moved(); }
-  uint64_t MovedWith(std::span<const uint32_t> group) { return peers_.MovedWith(group); }
+  Status LossIn(std::span<const uint32_t> group) { return peers_.table().LossIn(group); }
+  uint64_t moved() { return peers_.table().moved(); }
+  uint64_t MovedWith(std::span<const uint32_t> group) { return peers_.table().MovedWith(group); }
   // "rank 3 at 10.0.0.7:4242".
-  std::string NameOf(uint32_t rank) { return peers_.Of({rank}).Name(); }
+  std::string NameOf(uint32_t rank) { return peers_.table().Of({rank}).Name(); }
   // Where the peer was reached last, without a port; empty: nowhere yet.
   std::string AddressOf(uint32_t rank);
   // Where this process listens.

@@ -4,12 +4,7 @@
 #include <utility>
 
 namespace hvd {
-namespace {
-
-// While other threads drive, the thread of the mesh looks this often whether it is needed again.
-constexpr Duration kStandBack = std::chrono::milliseconds(2);
-
-}  // namespace
+namespace {}  // namespace
 
 const MeshTransfer* MeshWaiter::Awaited() {
   if (alone != nullptr) return alone->done && alone->status.ok() ? nullptr : alone;
@@ -57,16 +52,13 @@ void MeshTurns::PassOn() {
   }
 }
 
-bool MeshTurns::StandBack(MutexLock& lock) {
-  if (IsQuiet()) return false;
-  if (waits_ == waits_seen_) {  // one wait, and a long one: PassOn says when it is over
-    resting_ = true;
-    quiet_.wait(lock, [this] { return !resting_; });
-  } else {
-    waits_seen_ = waits_;
-    quiet_.wait_for(lock, kStandBack);
-  }
-  return true;
+MeshTurns::Turn MeshTurns::StandBack(MutexLock& lock) {
+  if (IsQuiet()) return Turn::kServe;
+  if (std::exchange(waits_seen_, waits_) != waits_) return Turn::kPause;
+  // One wait, and a long one: PassOn says when it is over.
+  resting_ = true;
+  quiet_.wait(lock, [this] { return !resting_; });
+  return Turn::kAgain;
 }
 
 void MeshTurns::EndRest() {

@@ -52,9 +52,10 @@ class MeshTurns {
   void Pause();
   const std::vector<MeshWaiter*>& sleepers() const { return sleepers_; }
 
-  // For the thread of the mesh. False when no other thread drives or has done so lately; otherwise
-  // it has paused, or rested until the last one was done.
-  bool StandBack(MutexLock& lock);
+  // For the thread of the mesh. kServe: no other thread drives or has done so lately. kAgain: it
+  // has rested until the last one was done. kPause: it is to come back in a moment.
+  enum class Turn : uint8_t { kServe, kAgain, kPause };
+  Turn StandBack(MutexLock& lock);
   // No wait has begun since StandBack returned false.
   bool IsQuiet() const { return driver_ == nullptr && waits_ == waits_seen_; }
   // Ends the rest of the thread of the mesh.

@@ -1,4 +1,4 @@
-#include "runtime/net/mesh/mesh_link.h"
+#include "runtime/net/mesh/signs/mesh_link.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -4,7 +4,9 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <set>
+#include <string>
 
 namespace hvd {
 namespace {
@@ -13,6 +15,7 @@ constexpr size_t kMostKept = 1 << 20;
 
 // The peers of one process, and their requests to their mesh.
 struct Process final : MeshPeersOwner {
+  explicit Process(uint32_t rank) : peers(rank, epoll.get(), kMostKept, *this) {}
   void Dial(MeshRoute to) override { dialled.push_back(to); }
   bool Expects(MeshRoute from) const override { return expected.contains(from.rank); }
   void GaveUp(const std::string& why) override { gave_up = why; }
@@ -21,7 +24,7 @@ struct Process final : MeshPeersOwner {
   std::set<uint32_t> expected;
   std::string gave_up;
   UniqueFd epoll{::epoll_create1(EPOLL_CLOEXEC)};
-  MeshPeers peers{epoll.get(), kMostKept, *this};
+  MeshPeers peers;
 };
 
 class MeshPeersTest : public ::testing::Test {
@@ -69,10 +72,10 @@ class MeshPeersTest : public ::testing::Test {
   }
   Status LossOf(Process& process, uint32_t rank) {
     const uint32_t group[] = {rank};
-    return process.peers.LossIn(group);
+    return process.peers.table().LossIn(group);
   }
 
-  Process a_, b_;  // ranks 0 and 1
+  Process a_{0}, b_{1};
   const std::string text_ = "hello", other_ = "other";
 };
 
@@ -89,8 +92,8 @@ TEST_F(MeshPeersTest, TheFirstMessageDialsAndGoesOutWhenThereIsAConnection) {
   EXPECT_TRUE(received.done);
   EXPECT_EQ(received.small, text_);
   const uint32_t group[] = {0};
-  EXPECT_EQ(b_.peers.MovedWith(group), b_.peers.moved());
-  EXPECT_GT(b_.peers.moved(), 2 * text_.size());
+  EXPECT_EQ(b_.peers.table().MovedWith(group), b_.peers.table().moved());
+  EXPECT_GT(b_.peers.table().moved(), 2 * text_.size());
 }
 
 TEST_F(MeshPeersTest, AReceiveOfAnyTakesTheFirstMessage) {
@@ -157,7 +160,7 @@ TEST_F(MeshPeersTest, APeerWhoseConnectionEndsIsNamedAndLost) {
   Connect(a_, 0, b_, 1);
   MeshTransfer received = Receiving(1);
   Begin(a_, &received);
-  b_.peers.CloseInForkedChild();  // as the kernel does for a process that dies
+  b_.peers.table().CloseInForkedChild();  // as the kernel does for a process that dies
   a_.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(received.status.message(), "rank 1 at 10.0.0.1:7 is gone: it closed the connection");
   EXPECT_EQ(LossOf(a_, 1).message(), received.status.message());
@@ -172,8 +175,8 @@ TEST_F(MeshPeersTest, APeerThatLeavesInPeaceIsNoLoss) {
   MeshTransfer received = Receiving(1);
   Begin(a_, &received);
   b_.peers.SendGoodbye("");  // over the connection on which it never sent anything
-  b_.peers.CloseInForkedChild();
-  a_.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
+  b_.peers.table().CloseInForkedChild();
+  for (int events = 0; events < 2; ++events) a_.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(received.status.message(), "rank 1 at 10.0.0.1:7 has left");
   EXPECT_TRUE(LossOf(a_, 1).ok());
 }
@@ -181,7 +184,7 @@ TEST_F(MeshPeersTest, APeerThatLeavesInPeaceIsNoLoss) {
 TEST_F(MeshPeersTest, APeerThatGivesUpSaysWhy) {
   Connect(b_, 1, a_, 0);
   b_.peers.SendGoodbye("rank 1 gave up: no memory");
-  b_.peers.CloseInForkedChild();
+  b_.peers.table().CloseInForkedChild();
   // The epoll reports it until the end is read: the header, the text, the end.
   for (int events = 0; events < 3; ++events) a_.peers.HandleIncoming({1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(a_.gave_up, "rank 1 gave up: no memory");
@@ -190,7 +193,7 @@ TEST_F(MeshPeersTest, APeerThatGivesUpSaysWhy) {
 TEST_F(MeshPeersTest, APeerIsNotLostWhileItsOwnConnectionIsInItsHandshake) {
   Connect(a_, 0, b_, 1);
   a_.expected.insert(1);
-  b_.peers.CloseInForkedChild();
+  b_.peers.table().CloseInForkedChild();
   a_.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
   a_.peers.LoseLate();
   EXPECT_TRUE(LossOf(a_, 1).ok()) << "its last words may still come";
@@ -214,23 +217,23 @@ TEST_F(MeshPeersTest, StripesHaveConnectionsAndMessagesOfTheirOwn) {
   b_.peers.HandleIncoming({0, 1}, EPOLLIN);
   EXPECT_EQ(received.small, other_);
   const uint32_t group[] = {0};
-  EXPECT_EQ(b_.peers.MovedWith(group), b_.peers.moved()) << "of all stripes";
+  EXPECT_EQ(b_.peers.table().MovedWith(group), b_.peers.table().moved()) << "of all stripes";
 }
 
 TEST_F(MeshPeersTest, TheOnlyRankIsFoundWhileThereIsNoOther) {
-  EXPECT_EQ(a_.peers.FindOnly(), nullptr);
-  MeshPeer& first = a_.peers.Of({1, 0});
-  a_.peers.Of({1, 1});
-  EXPECT_EQ(a_.peers.FindOnly(), &first) << "stripes are of one rank";
-  a_.peers.Of({2, 0});
-  EXPECT_EQ(a_.peers.FindOnly(), nullptr);
+  EXPECT_EQ(a_.peers.table().FindOnly(), nullptr);
+  MeshPeer& first = a_.peers.table().Of({1, 0});
+  a_.peers.table().Of({1, 1});
+  EXPECT_EQ(a_.peers.table().FindOnly(), &first) << "stripes are of one rank";
+  a_.peers.table().Of({2, 0});
+  EXPECT_EQ(a_.peers.table().FindOnly(), nullptr);
 }
 
 TEST_F(MeshPeersTest, APeerThatIsGoneOnOneStripeIsGoneOnAll) {
   for (uint32_t stripe : {0, 1}) Connect(b_, 1, a_, 0, stripe);
   MeshTransfer received = Receiving(1);
   Begin(a_, &received);
-  b_.peers.CloseInForkedChild();
+  b_.peers.table().CloseInForkedChild();
   a_.peers.HandleIncoming({1, 1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(received.status.message(), "rank 1 at 10.0.0.1:7 is gone: it closed the connection");
   EXPECT_FALSE(LossOf(a_, 1).ok());
@@ -244,7 +247,7 @@ TEST_F(MeshPeersTest, TheLastWordsOfAPeerCountOnWhicheverStripeTheyCome) {
   Connect(b_, 1, a_, 0, 0);
   b_.peers.SendGoodbye("rank 1 gave up: no memory");
   Connect(b_, 1, a_, 0, 1);  // nothing is said here
-  b_.peers.CloseInForkedChild();
+  b_.peers.table().CloseInForkedChild();
   for (int events = 0; events < 3; ++events) a_.peers.HandleIncoming({1, 1}, EPOLLIN | EPOLLHUP);
   EXPECT_EQ(a_.gave_up, "rank 1 gave up: no memory");
 }
@@ -252,7 +255,7 @@ TEST_F(MeshPeersTest, TheLastWordsOfAPeerCountOnWhicheverStripeTheyCome) {
 TEST_F(MeshPeersTest, APeerLeavesInPeaceStripeByStripe) {
   for (uint32_t stripe : {0, 1}) Connect(b_, 1, a_, 0, stripe);
   b_.peers.SendGoodbye("");
-  b_.peers.CloseInForkedChild();
+  b_.peers.table().CloseInForkedChild();
   for (uint32_t stripe : {1, 0}) {
     for (int events = 0; events < 3; ++events) {
       a_.peers.HandleIncoming({1, stripe}, EPOLLIN | EPOLLHUP);
@@ -266,9 +269,195 @@ TEST_F(MeshPeersTest, APeerLeavesInPeaceStripeByStripe) {
   EXPECT_TRUE(LossOf(a_, 1).ok());
 }
 
+// Small messages of both directions go over the connection that the lower rank has dialled: their
+// acknowledgements travel with data.
+class SharedConnectionTest : public MeshPeersTest {
+ protected:
+  // Events of the epoll at rank 0, until the end of a connection is read.
+  void HearShared(uint32_t events = EPOLLIN) {
+    for (int i = 0; i < 3; ++i) a_.peers.HandleOutgoing({1}, events);
+  }
+  void HearOwn(uint32_t events = EPOLLIN) {
+    for (int i = 0; i < 3; ++i) a_.peers.HandleIncoming({1}, events);
+  }
+  const std::string medium_ = std::string(4000, 'm');
+};
+
+TEST_F(SharedConnectionTest, TheHigherRankNeedsNoneOfItsOwn) {
+  Connect(a_, 0, b_, 1);
+  MeshTransfer sent = Sending(0, text_), received = Receiving(1);
+  Begin(a_, &received);
+  Begin(b_, &sent);
+  EXPECT_TRUE(sent.done);
+  EXPECT_TRUE(b_.dialled.empty());
+  HearShared();
+  EXPECT_EQ(received.small, text_);
+  MeshTransfer longer = Sending(0, medium_);
+  Begin(b_, &longer);
+  EXPECT_EQ(b_.dialled, std::vector<MeshRoute>{{0}});
+}
+
+TEST_F(SharedConnectionTest, TheLowerRankDialsItsOwn) {
+  Connect(b_, 1, a_, 0);
+  MeshTransfer sent = Sending(1, text_);
+  Begin(a_, &sent);
+  EXPECT_EQ(a_.dialled, std::vector<MeshRoute>{{1}});
+  EXPECT_FALSE(sent.done);
+}
+
+TEST_F(SharedConnectionTest, StripesAreNotShared) {
+  Connect(a_, 0, b_, 1, 1);
+  MeshTransfer sent = Sending(0, text_);
+  sent.stripe = 1;
+  Begin(b_, &sent);
+  EXPECT_EQ(b_.dialled, (std::vector<MeshRoute>{{0, 1}}));
+}
+
+// Whichever connection is read first.
+TEST_F(SharedConnectionTest, MessagesKeepTheirOrderOverBothConnections) {
+  for (bool shared_first : {false, true}) {
+    Process a(0), b(1);
+    Connect(a, 0, b, 1);
+    Connect(b, 1, a, 0);
+    std::array<std::string, 5> texts = {medium_, text_, other_, medium_ + "2", "last"};
+    for (std::string& text : texts) {
+      MeshTransfer sent = Sending(0, text);
+      Begin(b, &sent);
+      ASSERT_TRUE(sent.done);
+    }
+    for (int i = 0; i < 6; ++i) {
+      if ((i % 2 == 0) == shared_first) {
+        a.peers.HandleOutgoing({1}, EPOLLIN);
+      } else {
+        a.peers.HandleIncoming({1}, EPOLLIN);
+      }
+    }
+    for (const std::string& text : texts) {
+      MeshTransfer received = Receiving(1);
+      Begin(a, &received);
+      ASSERT_TRUE(received.done);
+      EXPECT_EQ(received.small, text);
+    }
+  }
+}
+
+// One that has no leave yet is followed by those of its tag.
+TEST_F(SharedConnectionTest, AMessageDoesNotOvertakeALargeOneOfItsTag) {
+  Connect(a_, 0, b_, 1);
+  Connect(b_, 1, a_, 0);
+  const std::string large(kMeshEagerBytes + 1, 'x');
+  MeshTransfer parked = Sending(0, large), behind = Sending(0, text_), other = Sending(0, other_);
+  other.tag = {2, 2};
+  for (MeshTransfer* transfer : {&parked, &behind, &other}) Begin(b_, transfer);
+  EXPECT_FALSE(behind.done);
+  EXPECT_TRUE(other.done);
+  std::string place(large.size(), ' ');
+  MeshTransfer received = ReceiveOf(parked, place), next = Receiving(1);
+  received.peer = 1;
+  Begin(a_, &received);
+  b_.peers.HandleIncoming({0}, EPOLLIN);  // the leave
+  HearOwn();
+  HearShared();
+  HearOwn();
+  Begin(a_, &next);
+  EXPECT_EQ(place, large);
+  EXPECT_EQ(next.small, text_);
+}
+
+// The receiver would wait for its number.
+TEST_F(SharedConnectionTest, AMessageThatIsGivenUpLeavesNoGap) {
+  Connect(a_, 0, b_, 1);
+  MeshTransfer given_up = Sending(0, medium_), small = Sending(0, text_);
+  Begin(b_, &given_up);  // waits for a connection
+  Begin(b_, &small);
+  MeshTransfer received = Receiving(1);
+  Begin(a_, &received);
+  HearShared();
+  EXPECT_FALSE(received.done) << "the first one comes before it";
+  b_.peers.GiveUp(&given_up);
+  Connect(b_, 1, a_, 0);
+  EXPECT_TRUE(received.done);
+  EXPECT_EQ(received.small, text_);
+}
+
+TEST_F(SharedConnectionTest, APeerThatHasNoneOfItsOwnSaysGoodbye) {
+  for (const std::string why : {"", "rank 1 gave up: no memory"}) {
+    Process a(0), b(1);
+    Connect(a, 0, b, 1);
+    MeshTransfer sent = Sending(0, text_), received = Receiving(1), never = Receiving(1);
+    Begin(b, &sent);
+    b.peers.SendGoodbye(why);
+    b.peers.table().CloseInForkedChild();
+    Begin(a, &received);
+    Begin(a, &never);
+    for (int i = 0; i < 3; ++i) a.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
+    EXPECT_EQ(received.small, text_);
+    EXPECT_EQ(a.gave_up, why);
+    if (why.empty()) {
+      EXPECT_EQ(never.status.message(), "rank 1 at 10.0.0.1:7 has left");
+      EXPECT_TRUE(LossOf(a, 1).ok());
+    }
+  }
+}
+
+// The end of the shared connection is seen first, while a message on it waits for an earlier one.
+TEST_F(SharedConnectionTest, TheLastMessagesOfAPeerThatLeavesAreNotLost) {
+  for (bool own_first : {false, true}) {
+    Process a(0), b(1);
+    Connect(a, 0, b, 1);
+    Connect(b, 1, a, 0);
+    MeshTransfer first = Sending(0, medium_), last = Sending(0, text_);
+    Begin(b, &first);
+    Begin(b, &last);
+    b.peers.SendGoodbye("");
+    b.peers.table().CloseInForkedChild();
+    if (own_first) a.peers.HandleIncoming({1}, EPOLLIN | EPOLLHUP);
+    for (int i = 0; i < 3; ++i) a.peers.HandleOutgoing({1}, EPOLLIN | EPOLLHUP);
+    for (int i = 0; i < 3; ++i) a.peers.HandleIncoming({1}, EPOLLIN | EPOLLHUP);
+    MeshTransfer one = Receiving(1), two = Receiving(1), never = Receiving(1);
+    for (MeshTransfer* transfer : {&one, &two, &never}) Begin(a, transfer);
+    EXPECT_EQ(one.small, medium_);
+    EXPECT_EQ(two.small, text_);
+    EXPECT_EQ(never.status.message(), "rank 1 at 10.0.0.1:7 has left");
+    EXPECT_TRUE(LossOf(a, 1).ok());
+  }
+}
+
+TEST_F(SharedConnectionTest, APeerThatDiesIsLostOnBoth) {
+  Connect(a_, 0, b_, 1);
+  Connect(b_, 1, a_, 0);
+  MeshTransfer sent = Sending(0, text_), received = Receiving(1), never = Receiving(1);
+  Begin(b_, &sent);
+  Begin(a_, &received);
+  Begin(a_, &never);
+  b_.peers.table().CloseInForkedChild();
+  HearShared(EPOLLIN | EPOLLHUP);
+  EXPECT_EQ(received.small, text_);
+  EXPECT_EQ(never.status.message(), "rank 1 at 10.0.0.1:7 is gone: it closed the connection");
+  EXPECT_FALSE(LossOf(a_, 1).ok());
+}
+
+TEST(MeshInboxTest, ANumberComesOnce) {
+  uint64_t numbered = 0;
+  MeshOutbox outbox(numbered);
+  MeshAnyReceives any;
+  MeshInbox inbox(1, kMostKept, outbox, any);
+  const MeshFrame first{MeshFrameType::kData, 4, {1, 1}, 1},
+      second{MeshFrameType::kData, 4, {1, 1}, 2};
+  EXPECT_EQ(inbox.Begin(second)->to, nullptr) << "it waits for the first";
+  ASSERT_NE(inbox.Begin(first)->to, nullptr);
+  EXPECT_FALSE(inbox.Begin(first).ok()) << "it is under way";
+  EXPECT_EQ(inbox.Begin(second)->to, nullptr);
+  ASSERT_TRUE(inbox.Begin({MeshFrameType::kReady, 0, {7, 7}, 0}).ok());
+  ASSERT_TRUE(inbox.End(first).ok());
+  EXPECT_FALSE(inbox.Begin(first).ok());
+  EXPECT_NE(inbox.Begin(second)->to, nullptr);
+}
+
 // It would wait for all that stands before it, and the other side for it.
 TEST_F(MeshPeersTest, LeaveToSendOvertakesWhatIsNotOnTheWireYet) {
-  MeshOutbox outbox;
+  uint64_t numbered = 0;
+  MeshOutbox outbox(numbered);
   const std::string large(kMeshEagerBytes, 'x');
   MeshTransfer first = Sending(1, large), second = Sending(1, large);
   outbox.Send(&first);

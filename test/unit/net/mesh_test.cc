@@ -621,7 +621,7 @@ TEST_F(MeshPair, APeerThatDiesInTheMiddleOfAMessageIsNamed) {
     MeshInitiator initiator({OptionsOf(0).job_key, 7, 1}, 0);
     rank1.Send(initiator.hello());
     rank1.Send(*initiator.Receive(rank1.Receive(64)));
-    MeshHeader header = EncodeMeshHeader({MeshFrameType::kData, 100'000, {5, 5}});
+    MeshHeader header = EncodeMeshHeader({MeshFrameType::kData, 100'000, {5, 5}, 1});
     rank1.Send(std::string(reinterpret_cast<char*>(header.data()), header.size()) +
                std::string(50'000, 'x'));
   }
@@ -783,7 +783,7 @@ TEST(MeshAddressTest, LoopbackIsForTheSameMachineAlone) {
 }
 
 TEST(MeshFrameTest, HeadersSurviveTheWireAndRubbishDoesNot) {
-  MeshFrame frame{MeshFrameType::kData, 123'456'789, {42, 77}};
+  MeshFrame frame{MeshFrameType::kData, 123'456'789, {42, 77}, 5};
   MeshHeader header = EncodeMeshHeader(frame);
   Result<MeshFrame> read = DecodeMeshHeader(header.data());
   ASSERT_TRUE(read.ok());
@@ -794,11 +794,16 @@ TEST(MeshFrameTest, HeadersSurviveTheWireAndRubbishDoesNot) {
     bad[i] ^= std::byte{0x80};
     EXPECT_FALSE(DecodeMeshHeader(bad.data()).ok()) << i;
   }
+  EXPECT_EQ(read->number, frame.number);
   EXPECT_FALSE(DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kReady, 1, {}}).data()).ok());
+  EXPECT_FALSE(DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kReady, 0, {}, 1}).data()).ok());
+  EXPECT_FALSE(DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kData, 0, {}, 0}).data()).ok());
+  EXPECT_FALSE(DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kGone, 1, {}, 1}).data()).ok());
   EXPECT_FALSE(
-      DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kBye, kMaxByeBytes + 1, {}}).data()).ok());
+      DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kBye, kMaxByeBytes + 1, {}, 1}).data())
+          .ok());
   EXPECT_FALSE(
-      DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kData, kMaxMeshMessage + 1, {}}).data())
+      DecodeMeshHeader(EncodeMeshHeader({MeshFrameType::kData, kMaxMeshMessage + 1, {}, 1}).data())
           .ok());
 }
 
@@ -824,8 +829,10 @@ class WindowSink final : public MeshSink {
 
 TEST(MeshFrameTest, AWindowIsTakenWhenItIsFullAndAtTheEndHoweverTheBytesCome) {
   std::string wire;
-  const auto add = [&wire](uint64_t slot, const std::string& payload) {
-    const MeshHeader header = EncodeMeshHeader({MeshFrameType::kData, payload.size(), {7, slot}});
+  uint64_t number = 0;
+  const auto add = [&](uint64_t slot, const std::string& payload) {
+    const MeshHeader header =
+        EncodeMeshHeader({MeshFrameType::kData, payload.size(), {7, slot}, ++number});
     wire.append(reinterpret_cast<const char*>(header.data()), header.size()) += payload;
   };
   add(1, "twelve bytes");

@@ -119,11 +119,11 @@ TEST_F(MeshTurnsTest, ASleepEndsAtItsDeadline) {
 
 TEST_F(MeshTurnsTest, TheThreadOfTheMeshStandsBackAfterAWait) {
   MutexLock lock(mutex_);
-  EXPECT_FALSE(turns_.StandBack(lock)) << "no thread has waited";
+  EXPECT_EQ(turns_.StandBack(lock), MeshTurns::Turn::kServe) << "no thread has waited";
   turns_.NoteWait();
   EXPECT_FALSE(turns_.IsQuiet());
-  EXPECT_TRUE(turns_.StandBack(lock));
-  EXPECT_FALSE(turns_.StandBack(lock)) << "no other wait has begun";
+  EXPECT_EQ(turns_.StandBack(lock), MeshTurns::Turn::kPause);
+  EXPECT_EQ(turns_.StandBack(lock), MeshTurns::Turn::kServe) << "no other wait has begun";
 }
 
 TEST_F(MeshTurnsTest, TheThreadOfTheMeshRestsUntilALongWaitIsOver) {
@@ -133,7 +133,7 @@ TEST_F(MeshTurnsTest, TheThreadOfTheMeshRestsUntilALongWaitIsOver) {
   bool over = false, rested = false;
   std::thread thread([&] {
     MutexLock lock(mutex_);
-    while (turns_.StandBack(lock)) {
+    while (turns_.StandBack(lock) != MeshTurns::Turn::kServe) {
       EXPECT_TRUE(over || !rested);
       rested = true;
     }

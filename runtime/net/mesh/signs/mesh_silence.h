@@ -4,8 +4,8 @@
 //
 // So TCP_USER_TIMEOUT is of no use here: it also ends a connection whose peer keeps its window
 // shut, which is what the kernel of a stopped process does once its buffers are full.
-#ifndef HVD_RUNTIME_NET_MESH_MESH_SILENCE_H_
-#define HVD_RUNTIME_NET_MESH_MESH_SILENCE_H_
+#ifndef HVD_RUNTIME_NET_MESH_SIGNS_MESH_SILENCE_H_
+#define HVD_RUNTIME_NET_MESH_SIGNS_MESH_SILENCE_H_
 
 #include <cstdint>
 #include <span>
@@ -41,4 +41,4 @@ struct MeshSilence {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_MESH_SILENCE_H_
+#endif  // HVD_RUNTIME_NET_MESH_SIGNS_MESH_SILENCE_H_

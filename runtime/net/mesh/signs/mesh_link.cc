@@ -1,4 +1,4 @@
-#include "runtime/net/mesh/mesh_link.h"
+#include "runtime/net/mesh/signs/mesh_link.h"
 
 #include <linux/tcp.h>  // the tcp_info of <netinet/tcp.h> ends before the needed fields
 #include <netinet/in.h>

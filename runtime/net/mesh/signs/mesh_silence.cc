@@ -1,4 +1,4 @@
-#include "runtime/net/mesh/mesh_silence.h"
+#include "runtime/net/mesh/signs/mesh_silence.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 // The kernel's knowledge of how fast bytes went from this process to a peer, and how far it is.
-#ifndef HVD_RUNTIME_NET_MESH_MESH_LINK_H_
-#define HVD_RUNTIME_NET_MESH_MESH_LINK_H_
+#ifndef HVD_RUNTIME_NET_MESH_SIGNS_MESH_LINK_H_
+#define HVD_RUNTIME_NET_MESH_SIGNS_MESH_LINK_H_
 
 #include <cstdint>
 
@@ -21,4 +21,4 @@ MeshLink LinkOver(int socket, uint32_t rank);
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_MESH_LINK_H_
+#endif  // HVD_RUNTIME_NET_MESH_SIGNS_MESH_LINK_H_

@@ -1,15 +1,15 @@
 // MeshSigns: the facts that a mesh found out about its peers when it looked last: which ones are
 // silent, and how fast the links to them are. Any thread, so that asking waits for no thread that
 // drives the mesh.
-#ifndef HVD_RUNTIME_NET_MESH_MESH_SIGNS_H_
-#define HVD_RUNTIME_NET_MESH_MESH_SIGNS_H_
+#ifndef HVD_RUNTIME_NET_MESH_SIGNS_MESH_SIGNS_H_
+#define HVD_RUNTIME_NET_MESH_SIGNS_MESH_SIGNS_H_
 
 #include <utility>
 #include <vector>
 
 #include "runtime/base/mutex.h"
-#include "runtime/net/mesh/mesh_link.h"
-#include "runtime/net/mesh/mesh_silence.h"
+#include "runtime/net/mesh/signs/mesh_link.h"
+#include "runtime/net/mesh/signs/mesh_silence.h"
 
 namespace hvd {
 
@@ -37,4 +37,4 @@ class MeshSigns {
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_NET_MESH_MESH_SIGNS_H_
+#endif  // HVD_RUNTIME_NET_MESH_SIGNS_MESH_SIGNS_H_

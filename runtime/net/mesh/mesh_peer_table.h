@@ -1,0 +1,70 @@
+// MeshPeerTable: the peers of a mesh, their stripes, and what is known of each as a whole. No
+// thread and no clock: every call needs the mesh's lock.
+#ifndef HVD_RUNTIME_NET_MESH_MESH_PEER_TABLE_H_
+#define HVD_RUNTIME_NET_MESH_MESH_PEER_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/net/mesh/mesh_boxes.h"
+#include "runtime/net/mesh/mesh_connector.h"
+#include "runtime/net/mesh/mesh_peer.h"
+#include "runtime/net/mesh/signs/mesh_link.h"
+
+namespace hvd {
+
+class MeshPeerTable {
+ public:
+  // `most_kept`: as in MeshPeers.
+  explicit MeshPeerTable(size_t most_kept) : most_kept_(most_kept) {}
+
+  MeshPeer& Of(MeshRoute route);
+  // nullptr: nothing was sent to it or came from it.
+  MeshPeer* Find(MeshRoute route);
+  // The first stripe of the only rank that there are connections with; null where there are others.
+  MeshPeer* FindOnly();
+  std::vector<MeshPeer*> StripesOf(uint32_t rank);
+  // The stripes of each rank.
+  std::map<uint32_t, std::vector<MeshPeer*>> Ranks() const;
+  // Calls body(MeshPeer&) for every stripe.
+  template <typename Body>
+  void ForEach(Body body) {
+    for (auto& [number, peer] : peers_) body(*peer);
+  }
+  MeshAnyReceives& any() { return any_; }
+  // In a forked child: closes every descriptor and touches nothing else.
+  void CloseInForkedChild();
+
+  // How fast bytes went to the peers, by rank in ascending order.
+  std::vector<MeshLink> Links() const;
+  // So many bytes came from the peer or went to it.
+  void NoteMoved(MeshPeer& peer, size_t bytes) {
+    moved_ += bytes;
+    peer.moved += bytes;
+  }
+  // Bytes so far, in both directions: with all, and with the group.
+  uint64_t moved() const { return moved_; }
+  uint64_t MovedWith(std::span<const uint32_t> group);
+  // The peer is lost, other than by leaving in peace.
+  void NoteLoss() { ++losses_; }
+  // The first such loss in the group.
+  Status LossIn(std::span<const uint32_t> group);
+
+ private:
+  const size_t most_kept_;
+  MeshAnyReceives any_;
+  std::unordered_map<uint64_t, std::unique_ptr<MeshPeer>> peers_;  // by the number of the route
+  uint32_t stripes_ = 1;                                           // the most of any peer
+  uint64_t moved_ = 0;
+  uint32_t losses_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_NET_MESH_MESH_PEER_TABLE_H_
