@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs, builds and runs the tests.
-#   --all    what CI runs: also under the sanitizers, every fuzzer for 5 s (HVD_FUZZ_SECONDS), and the Python suites with
-#            the newest PyTorch of PyPI; but of a parametrized test a fifth of the variants, another one each day:
-#            HVD_TEST_PART=0 to 4 chooses it, and HVD_TEST_PARTS=1 runs all of them
+#   --all    what CI runs: also under the sanitizers, every fuzzer for 3 s (HVD_FUZZ_SECONDS), and the Python suites with
+#            the newest PyTorch of PyPI; but of a parametrized test an eighth of the variants, another one each day:
+#            HVD_TEST_PART=0 to 7 chooses it, and HVD_TEST_PARTS=1 runs all of them
 #   --soak   the tests that need hundreds of rounds run them (HVD_SOAK=1), clang-tidy looks at all files, and the sanitizers
 #            run all of their tests, those of launcher and GPUs under ThreadSanitizer, too
 source "$(dirname "$0")/common.sh"
@@ -18,7 +18,7 @@ done
 
 PYTHON=/usr/bin/python3
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
-FUZZ_SECONDS="${HVD_FUZZ_SECONDS:-5}"
+FUZZ_SECONDS="${HVD_FUZZ_SECONDS:-3}"
 PYTEST=(-m pytest -q --durations=8)
 SAME_UNDER_EVERY_TORCH=(
   --ignore test/python/test_collectives.py --ignore test/python/test_elastic.py --ignore test/python/test_examples.py
@@ -39,7 +39,7 @@ export PYTHONDONTWRITEBYTECODE=1
 # choose_part: what test/variants.py and the suites under sanitizers run of the variants of a test.
 choose_part() {
   [[ $all == 1 && "${HVD_SOAK:-0}" == 0 ]] || HVD_TEST_PARTS=1
-  export HVD_TEST_PARTS="${HVD_TEST_PARTS:-5}"
+  export HVD_TEST_PARTS="${HVD_TEST_PARTS:-8}"
   export HVD_TEST_PART="$((${HVD_TEST_PART:-$(date +%-j)} % HVD_TEST_PARTS))"
   part_words=""
   [[ $HVD_TEST_PARTS == 1 ]] || part_words=", part HVD_TEST_PART=$HVD_TEST_PART of $HVD_TEST_PARTS"
@@ -232,7 +232,7 @@ begin_other_builds() {
 }
 
 end_other_builds() {
-  suite "builds of asan, with the fuzzers, and tsan, beside the tests of the system" output_of "$builds" "$builds_log"
+  suite "builds of asan, with the fuzzers, and tsan, beside the other tests" output_of "$builds" "$builds_log"
 }
 
 # The tests of the backends take minutes under a sanitizer, so a part of them is run. contract_backend plays all ranks in one thread,
@@ -294,10 +294,10 @@ else
 fi
 suite "clang-format: every C++ file is formatted" scripts/format.sh --check
 tidy_suite
+[[ $all == 0 ]] || begin_other_builds
 crowded_ctest "programs of tests over the release" build ctest --preset release -j "$(nproc)"
 pytest_suites "$PYTHON" "Debian's Python" test/architecture test/python
 begin_host_tests
-[[ $all == 0 ]] || begin_other_builds
 system_suites
 if [[ $all == 1 ]]; then
   end_other_builds

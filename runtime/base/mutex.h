@@ -27,7 +27,6 @@ class HVD_LOCK_CLASS MutexLock : public std::unique_lock<std::mutex> {
   ~MutexLock() HVD_RELEASE() {}
   void lock() HVD_ACQUIRE() { std::unique_lock<std::mutex>::lock(); }
   void unlock() HVD_RELEASE() { std::unique_lock<std::mutex>::unlock(); }
-  bool try_lock() HVD_TRY_ACQUIRE(true) { return std::unique_lock<std::mutex>::try_lock(); }
 };
 
 }  // namespace hvd

@@ -200,22 +200,25 @@ int MeshDriver::AwaitEvents(std::span<epoll_event> events, int timeout_ms) {
 
 // Without the lock, which the threads that drive have nearly all the time: they would wake a thread
 // that waits for it each time they let go of it.
-void MeshDriver::Pause(MutexLock& lock) {
-  lock.unlock();
-  do {
-    MutexLock pausing(pausing_);
-    pause_.wait_for(pausing, kStandBack, [this]() HVD_REQUIRES(pausing_) { return no_pause_; });
-    if (!no_pause_) continue;
-    pausing.unlock();
-    return lock.lock();
-  } while (!lock.try_lock());
+void MeshDriver::Pause() {
+  mutex.unlock();
+  for (;;) {
+    bool stopping = false;
+    {
+      MutexLock lock(pausing_);
+      pause_.wait_for(lock, kStandBack, [this]() HVD_REQUIRES(pausing_) { return no_pause_; });
+      stopping = no_pause_;
+    }
+    if (stopping) return mutex.lock();
+    if (mutex.try_lock()) return;
+  }
 }
 
 void MeshDriver::Serve() {
   MutexLock lock(mutex);
   while (!stopping_) {
     const MeshTurns::Turn turn = turns_.StandBack(lock);
-    if (turn == MeshTurns::Turn::kPause) Pause(lock);
+    if (turn == MeshTurns::Turn::kPause) Pause();
     if (turn != MeshTurns::Turn::kServe) continue;
     const int timeout_ms = MillisecondsUntil(reactor_.NextTick(), SteadyNow(), kIdleLookMs);
     lock.unlock();

@@ -62,7 +62,7 @@ class MeshDriver {
   void LetOthersIn() HVD_REQUIRES(mutex);
   void PollOnce(int timeout_ms) HVD_REQUIRES(mutex);
   int AwaitEvents(std::span<epoll_event> events, int timeout_ms) HVD_REQUIRES(mutex);
-  void Pause(MutexLock& lock) HVD_REQUIRES(mutex);
+  void Pause() HVD_REQUIRES(mutex);
 
   const uint32_t rank_;
   const Duration spin_;

@@ -46,10 +46,11 @@ void MeshReactor::ReadFor(const MeshTransfer& transfer) {
 
 void MeshReactor::Handle(std::span<epoll_event> events, TimePoint now) {
   // The end of an outgoing connection last: the peer's words before it may be in another event.
-  std::stable_partition(events.begin(), events.end(), [](const epoll_event& event) {
-    return SourceOf(event.data.u64) != MeshSource::kOutgoing;
-  });
-  for (const epoll_event& event : events) HandleOne(event, now);
+  for (bool outgoing : {false, true}) {
+    for (const epoll_event& event : events) {
+      if ((SourceOf(event.data.u64) == MeshSource::kOutgoing) == outgoing) HandleOne(event, now);
+    }
+  }
   if (connector_.NextTick() <= now) connector_.Tick(now);
   peers_.LoseLate();
   if (next_silence_look_ > now) return;

@@ -127,10 +127,10 @@ TEST(PersistentSumContract, AddsInPlace) {
 }
 
 TEST(PersistentSumContract, EachRankChoosesItsWayEachTime) {
-  for (uint32_t seed = 1; seed <= 6; ++seed) {
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
     SimulatedHosts::Settings settings = kSpinning;
     settings.seed = seed;
-    settings.spin = std::chrono::microseconds(seed % 2 == 0 ? 1 : 20'000);
+    settings.spin = std::chrono::microseconds(seed % 2 == 0 ? 1 : 2000);
     SimulatedHosts hosts(kPair, settings);
     hosts.Run([&](uint32_t rank) {
       std::mt19937 ways(seed * 10 + rank), common(seed);  // of this rank; of both
@@ -138,7 +138,7 @@ TEST(PersistentSumContract, EachRankChoosesItsWayEachTime) {
       for (size_t i = 0; i < 3; ++i)
         sums.push_back(std::make_unique<PairSum>(hosts, rank, "sum" + std::to_string(i), 2 + i));
       PairSum other(hosts, rank, "other", 20'000);  // too large for one message
-      for (int round = 0; round < 150; ++round) {
+      for (int round = 0; round < 60; ++round) {
         PairSum& sum = *sums[common() % sums.size()];
         sum.Fill(round * 2 + rank);
         Status done = ways() % 3 == 0 ? sum.DoCommon() : sum.DoAgain();
