@@ -282,6 +282,7 @@ Status MeshInbox::End(const MeshFrame& frame) {
   }
   taken_ = frame.number;
   taking_ = false;
+  took_large_ = took_large_ || frame.bytes > kMeshEagerBytes;
   if (direct_ != nullptr) {
     direct_->Finish(Status::Ok());
     direct_ = nullptr;

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/net/mesh/mesh_frame.h"
@@ -134,6 +135,8 @@ class MeshInbox final : public MeshSink {
 
   // Numbered frames so far.
   uint64_t taken() const { return taken_; }
+  // A large message has ended since the last call.
+  bool TookLarge() { return std::exchange(took_large_, false); }
   // The peer has said goodbye, and why ("" when it just left).
   bool bye() const { return bye_; }
   void NoteBye() { bye_ = true; }  // that came by another stripe
@@ -159,7 +162,8 @@ class MeshInbox final : public MeshSink {
   ByMeshTag<std::deque<std::string>> kept_;
   size_t kept_bytes_ = 0;
   uint64_t taken_ = 0;
-  bool taking_ = false;             // the frame after those
+  bool taking_ = false;  // the frame after those
+  bool took_large_ = false;
   std::string arriving_;            // a message on its way to kept_, or to one who asks in time
   MeshTransfer* direct_ = nullptr;  // a message on its way straight to its place
   bool bye_ = false;

@@ -192,6 +192,7 @@ void MeshDriver::PollOnce(int timeout_ms) {
 int MeshDriver::AwaitEvents(std::span<epoll_event> events, int timeout_ms) {
   const auto most = static_cast<int>(events.size());
   if (timeout_ms == 0) return ::epoll_wait(epoll_.get(), events.data(), most, 0);
+  reactor_.Acknowledge();
   mutex.unlock();
   const int count = ::epoll_wait(epoll_.get(), events.data(), most, timeout_ms);
   mutex.lock();
@@ -220,6 +221,7 @@ void MeshDriver::Serve() {
     const MeshTurns::Turn turn = turns_.StandBack(lock);
     if (turn == MeshTurns::Turn::kPause) Pause();
     if (turn != MeshTurns::Turn::kServe) continue;
+    reactor_.Acknowledge();
     const int timeout_ms = MillisecondsUntil(reactor_.NextTick(), SteadyNow(), kIdleLookMs);
     lock.unlock();
     // It looks only: another thread may have begun to drive meanwhile.

@@ -30,9 +30,11 @@ struct MeshConnection {
 struct MeshPeer {
   enum class Dial : uint8_t { kNone, kInFlight, kDone };
 
-  MeshPeer(MeshRoute to, size_t most_kept, MeshAnyReceives& any)
+  // `self`: the rank of this process. `most_kept`: as in MeshInbox.
+  MeshPeer(uint32_t self, MeshRoute to, size_t most_kept, MeshAnyReceives& any)
       : rank(to.rank),
         stripe(to.stripe),
+        answers_over_in(to.stripe == 0 && self > to.rank),
         inbox(to.rank, most_kept, out.outbox, any),
         out(numbered, inbox),
         in(numbered, inbox) {}
@@ -46,7 +48,8 @@ struct MeshPeer {
   MeshConnection& Other(const MeshConnection& than) { return &than == &out ? in : out; }
 
   const uint32_t rank, stripe;
-  uint64_t numbered = 0;  // frames to it so far
+  const bool answers_over_in;  // with small messages
+  uint64_t numbered = 0;       // frames to it so far
   MeshInbox inbox;
   MeshConnection out, in;      // dialled by this process; by the peer
   MeshConnection* last = &in;  // over which something came last
@@ -54,6 +57,7 @@ struct MeshPeer {
   Dial dial = Dial::kNone;
   bool in_ended = false;  // the end of the peer is being found out
   bool queued = false;    // MeshPeers::Begin has something to move
+  bool owes = false;      // an acknowledgement over `in`
   uint64_t moved = 0;     // bytes, in both directions
   Status lost;            // not ok: nothing comes or goes any more
 };

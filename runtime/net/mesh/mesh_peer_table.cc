@@ -7,7 +7,7 @@ namespace hvd {
 
 MeshPeer& MeshPeerTable::Of(MeshRoute route) {
   if (MeshPeer* known = Find(route)) return *known;
-  auto peer = std::make_unique<MeshPeer>(route, most_kept_, any_);
+  auto peer = std::make_unique<MeshPeer>(self_, route, most_kept_, any_);
   // A peer that is gone is gone on every stripe.
   for (const MeshPeer* other : StripesOf(route.rank)) {
     if (other->lost.ok()) continue;
@@ -48,6 +48,14 @@ void MeshPeerTable::CloseInForkedChild() {
   for (auto& [number, peer] : peers_) {
     peer->in.socket.Reset();
     peer->out.socket.Reset();
+  }
+}
+
+void MeshPeerTable::Acknowledge() {
+  if (!std::exchange(owes_, false)) return;
+  for (auto& [number, peer] : peers_) {
+    if (std::exchange(peer->owes, false) && peer->in.socket.valid())
+      AcknowledgeNow(peer->in.socket.get());
   }
 }
 

@@ -21,8 +21,8 @@ namespace hvd {
 
 class MeshPeerTable {
  public:
-  // `most_kept`: as in MeshPeers.
-  explicit MeshPeerTable(size_t most_kept) : most_kept_(most_kept) {}
+  // As in MeshPeers.
+  MeshPeerTable(uint32_t self, size_t most_kept) : self_(self), most_kept_(most_kept) {}
 
   MeshPeer& Of(MeshRoute route);
   // nullptr: nothing was sent to it or came from it.
@@ -41,6 +41,13 @@ class MeshPeerTable {
   // In a forked child: closes every descriptor and touches nothing else.
   void CloseInForkedChild();
 
+  // Something has come over the connection that this process answers over: the kernel acknowledges
+  // it with the answer.
+  void Owe(MeshPeer& peer) { peer.owes = owes_ = true; }
+  // Acknowledges that at once, where no answer is to come soon. For the kernel of the peer, bytes
+  // are under way until they are acknowledged, and from that it knows how fast the link is.
+  void Acknowledge();
+
   // How fast bytes went to the peers, by rank in ascending order.
   std::vector<MeshLink> Links() const;
   // So many bytes came from the peer or went to it.
@@ -57,10 +64,12 @@ class MeshPeerTable {
   Status LossIn(std::span<const uint32_t> group);
 
  private:
+  const uint32_t self_;
   const size_t most_kept_;
   MeshAnyReceives any_;
   std::unordered_map<uint64_t, std::unique_ptr<MeshPeer>> peers_;  // by the number of the route
   uint32_t stripes_ = 1;                                           // the most of any peer
+  bool owes_ = false;                                              // to any peer
   uint64_t moved_ = 0;
   uint32_t losses_ = 0;
 };

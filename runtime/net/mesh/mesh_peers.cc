@@ -50,10 +50,10 @@ void MeshPeers::Begin(std::span<MeshTransfer* const> transfers) {
   }
 }
 
-// The lower rank of the two has dialled the connection for small messages. Its peer uses it where
-// it is there, and where no message with this tag waits on the other one.
+// The lower rank of the two has dialled the connection for small messages. The higher one uses it
+// where it is there, and where no message with this tag waits on its own.
 MeshOutbox& MeshPeers::OutboxFor(MeshPeer& peer, const MeshTransfer& transfer) const {
-  const bool shared = transfer.bytes <= kMostShared && peer.stripe == 0 && self_ > peer.rank &&
+  const bool shared = transfer.bytes <= kMostShared && peer.answers_over_in &&
                       peer.in.socket.valid() && !peer.in_ended;
   return shared && !peer.out.outbox.Parks(transfer.tag) ? peer.in.outbox : peer.out.outbox;
 }
@@ -202,6 +202,10 @@ bool MeshPeers::ReadSome(MeshPeer& peer, MeshConnection& from, const MeshTransfe
     }
     if (static_cast<size_t>(got) < asked) break;  // there was no more
   }
+  if (total != 0 && &from == &peer.in && peer.answers_over_in) {
+    table_.Owe(peer);
+    if (peer.inbox.TookLarge()) table_.Acknowledge();
+  }
   return true;
 }
 
@@ -221,9 +225,10 @@ void MeshPeers::Write(MeshPeer& peer, MeshConnection& over) {
     if (sent < 0 && errno == EAGAIN) break;
     if (sent < 0) {
       const int error = errno;
-      if (ReadSome(peer, over, nullptr)) End(peer, over, error);  // its last words first
-      return;
+      if (!ReadSome(peer, over, nullptr)) return;  // its last words first
+      return over.reader.held() ? EndHeld(peer, over) : End(peer, over, error);
     }
+    if (&over == &peer.in) peer.owes = false;
     table_.NoteMoved(peer, static_cast<size_t>(sent));
     over.outbox.Sent(static_cast<size_t>(sent));
   }
@@ -241,6 +246,7 @@ void MeshPeers::End(MeshPeer& peer, MeshConnection& connection, int error) {
 // connection, or for its receiver. An epoll would tell the end again and again.
 void MeshPeers::EndHeld(MeshPeer& peer, MeshConnection& connection) {
   if (&connection == &peer.in) return EndOfIncoming(peer, kClosed);
+  connection.outbox.Fail(Aborted(peer.Name() + " is gone: " + kClosed));
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, connection.socket.get(), nullptr);
   connection.watched = false;
 }

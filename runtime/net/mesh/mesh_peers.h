@@ -35,7 +35,7 @@ class MeshPeers {
   // `self`: the rank of this process. Connections are watched by the epoll, under MeshEventKey.
   // `most_kept`: bytes of messages of one peer that no receive has asked for yet.
   MeshPeers(uint32_t self, int epoll, size_t most_kept, MeshPeersOwner& owner)
-      : self_(self), epoll_(epoll), owner_(owner), table_(most_kept) {}
+      : epoll_(epoll), owner_(owner), table_(self, most_kept) {}
 
   MeshPeerTable& table() { return table_; }
 
@@ -84,7 +84,6 @@ class MeshPeers {
   void EndOfOutgoing(MeshPeer& peer, int error);
   void LoseStripe(MeshPeer& peer, const Status& why);
 
-  const uint32_t self_;
   const int epoll_;
   MeshPeersOwner& owner_;
   MeshPeerTable table_;

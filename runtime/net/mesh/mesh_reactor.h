@@ -43,6 +43,8 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   // Reads from the peer that this receive waits for, without asking the epoll.
   void ReadFor(const MeshTransfer& transfer);
 
+  // The thread that drives is going to sleep.
+  void Acknowledge() { peers_.table().Acknowledge(); }
   // Handles the events that the epoll has returned, in any order; afterwards whatever is due.
   void Handle(std::span<epoll_event> events, TimePoint now);
   // When Handle has something to do without any event.

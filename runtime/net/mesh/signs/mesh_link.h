@@ -19,6 +19,10 @@ struct MeshLink {
 // kernel before 4.10.
 MeshLink LinkOver(int socket, uint32_t rank);
 
+// The acknowledgement of all that this connection has brought goes out, and does not wait for data
+// to go with: for the peer's kernel the link is busy until it arrives.
+void AcknowledgeNow(int socket);
+
 }  // namespace hvd
 
 #endif  // HVD_RUNTIME_NET_MESH_SIGNS_MESH_LINK_H_
