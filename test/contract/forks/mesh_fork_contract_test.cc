@@ -23,10 +23,11 @@ std::unique_ptr<Mesh> OpenMesh(uint32_t rank, KvStore& store) {
   return mesh.ok() ? std::move(*mesh) : nullptr;
 }
 
-// One byte from `a` to `b`, which is rank `rank_b`; they are ranks 0 and 1.
-void SendByte(Mesh& a, Mesh& b, uint32_t rank_b) {
+// From `a` to `b`, which is rank `rank_b`; they are ranks 0 and 1. Too much for the connection that
+// both directions share.
+void SendBytes(Mesh& a, Mesh& b, uint32_t rank_b) {
   const TimePoint soon = SteadyNow() + std::chrono::seconds(60);
-  std::array<std::byte, 1> sent{std::byte{42}}, received{};
+  std::array<std::byte, 4000> sent{std::byte{42}}, received{};
   MeshHandle in = b.Receive(1 - rank_b, {1, 1}, received);
   MeshHandle out = a.Send(rank_b, {1, 1}, sent);
   Status status = a.Wait(out, soon);
@@ -50,8 +51,8 @@ int OpenConnections() {
 TEST(MeshFork, AForkedChildHoldsNoConnection) {
   test::MemoryKvStore store;
   std::unique_ptr<Mesh> a = OpenMesh(0, store), b = OpenMesh(1, store);
-  SendByte(*a, *b, 1);
-  SendByte(*b, *a, 0);
+  SendBytes(*a, *b, 1);
+  SendBytes(*b, *a, 0);
   EXPECT_GE(OpenConnections(), 8);  // for each: the listener, two connections, the epoll
   pid_t child = ::fork();
   if (child == 0) ::_exit(OpenConnections());
@@ -59,8 +60,8 @@ TEST(MeshFork, AForkedChildHoldsNoConnection) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0) << "connections in the child";
-  SendByte(*a, *b, 1);
-  SendByte(*b, *a, 0);
+  SendBytes(*a, *b, 1);
+  SendBytes(*b, *a, 0);
 }
 
 }  // namespace
