@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs, builds and runs the tests.
 #   --all    what CI runs: also under the sanitizers, every fuzzer for 3 s (HVD_FUZZ_SECONDS), and the Python suites with
-#            the newest PyTorch of PyPI; but of a parametrized test an eighth of the variants, another one each day:
-#            HVD_TEST_PART=0 to 7 chooses it, and HVD_TEST_PARTS=1 runs all of them
+#            the newest PyTorch of PyPI; but of a parametrized test an eighth of the variants, another one each day, and half
+#            of the tests that take long: HVD_TEST_PART=0 to 7 chooses, and HVD_TEST_PARTS=1 runs all of them
 #   --soak   the tests that need hundreds of rounds run them (HVD_SOAK=1), clang-tidy looks at all files, and the sanitizers
 #            run all of their tests, those of launcher and GPUs under ThreadSanitizer, too
 source "$(dirname "$0")/common.sh"
@@ -224,6 +224,7 @@ in_idle_time() {
   background+=($!)
 }
 
+# Beside the tests of Python, those took a fifth longer, and next to nothing was built.
 begin_other_builds() {
   builds_log=$(mktemp -p "$scratch")
   # shellcheck disable=SC2016  # expanded by the shell that runs it
@@ -232,7 +233,7 @@ begin_other_builds() {
 }
 
 end_other_builds() {
-  suite "builds of asan, with the fuzzers, and tsan, beside the other tests" output_of "$builds" "$builds_log"
+  suite "builds of asan, with the fuzzers, and tsan, beside the tests of the system" output_of "$builds" "$builds_log"
 }
 
 # The tests of the backends take minutes under a sanitizer, so a part of them is run. contract_backend plays all ranks in one thread,
@@ -294,10 +295,10 @@ else
 fi
 suite "clang-format: every C++ file is formatted" scripts/format.sh --check
 tidy_suite
-[[ $all == 0 ]] || begin_other_builds
 crowded_ctest "programs of tests over the release" build ctest --preset release -j "$(nproc)"
 pytest_suites "$PYTHON" "Debian's Python" test/architecture test/python
 begin_host_tests
+[[ $all == 0 ]] || begin_other_builds
 system_suites
 if [[ $all == 1 ]]; then
   end_other_builds

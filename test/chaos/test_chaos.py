@@ -93,11 +93,13 @@ def play_all(place, capsys):
                 print(f"{number + 1} rounds on {place.name}", flush=True)
 
 
+@pytest.mark.long
 def test_chaos_on_one_machine(capsys):
     play_all(Machine(), capsys)
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+@pytest.mark.long
 def test_chaos_over_hosts_with_clocks_of_their_own(capsys, tmp_path):
     place = Hosts(tmp_path)
     try:

@@ -147,6 +147,7 @@ def test_elastic_state(processes):
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 5])
+@pytest.mark.long
 def test_P48_results_do_not_depend_on_timing(hvdrun, torch, ranks):
     """Runs with other delays each: one hash, on all ranks. HVD_SOAK=1: 20 runs, else 4."""
     hashes = set()

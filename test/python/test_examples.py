@@ -59,6 +59,7 @@ def test_each_example_is_listed_and_tested():
     assert [name for name in scripts if name not in tests] == []
 
 
+@pytest.mark.long
 def test_recipe_resumes_where_it_stopped(tmp_path):
     """Two epochs and two more end exactly where four in a row do."""
     checkpoint = tmp_path / 'digits.pt'
@@ -201,6 +202,7 @@ def test_elastic_digits_in_a_world_of_fixed_size():
     assert numbers(r'test accuracy (\d+\.\d) %', twice[0])[-1] >= 93.0
 
 
+@pytest.mark.long
 def test_elastic_digits_survives_a_death_and_grows(tmp_path):
     """A rank dies in the middle of an epoch; later another comes."""
     with Rig(tmp_path, example('pytorch_elastic_digits.py'), '--epochs', 20) as rig:
@@ -222,6 +224,7 @@ def test_elastic_digits_survives_a_death_and_grows(tmp_path):
         assert numbers(r'test accuracy (\d+\.\d) %', rig.output(0))[-1] >= 90.0  # how many steps two ranks take depends on when the death is seen
 
 
+@pytest.mark.long
 def test_elastic_digits_stops_and_resumes_where_it_was(tmp_path):
     """Stopped in the middle of an epoch, and started again: the losses are those of one run."""
     arguments = (example('pytorch_elastic_digits.py'), '--epochs', 4, '--checkpoint', tmp_path / 'digits.pt')

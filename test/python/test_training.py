@@ -41,11 +41,13 @@ def test_accuracy_on_two_processes(tmp_path):
     assert seconds < 60, seconds
 
 
+@pytest.mark.long
 def test_data_loader_processes_change_nothing(tmp_path):
     assert losses(tmp_path, 2) == losses(tmp_path, 2, '--num-workers', 2)
 
 
 @pytest.mark.parametrize('dtype, tolerance', [('float32', 1e-5), ('float64', 1e-10)])
+@pytest.mark.long
 def test_same_losses_on_1_2_and_4_processes(tmp_path, dtype, tolerance):
     one = losses(tmp_path, 1, '--dtype', dtype)
     assert one[-1] < one[0] / 2
@@ -56,6 +58,7 @@ def test_same_losses_on_1_2_and_4_processes(tmp_path, dtype, tolerance):
         assert difference < tolerance
 
 
+@pytest.mark.long
 def test_without_exchange_the_losses_differ(tmp_path):
     assert largest_difference(losses(tmp_path, 1), losses(tmp_path, 2, '--no-exchange')) > 1e-3
 

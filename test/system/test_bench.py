@@ -72,6 +72,7 @@ def test_a_python_without_pytorch_leaves_the_step_out_in_one_line(args, capsys):
 
 
 @needs_numpy
+@pytest.mark.long
 def test_calls_through_python_are_measured_beside_their_peers(args, monkeypatch):
     monkeypatch.setattr(python_calls, "SIZES", (4, 8192))
     monkeypatch.setattr(python_calls, "MOST_ROUNDS", 20)
@@ -194,6 +195,7 @@ def test_the_cost_of_a_search_is_that_of_its_own_windows():
 
 
 @needs_numpy
+@pytest.mark.long
 def test_a_job_has_a_grid_a_search_a_verdict_and_a_cost(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(tuning_jobs, "FINAL_ROUNDS", (1, 1))
     monkeypatch.setattr(tuning_jobs, "COST_ROUNDS", (1, 1))

@@ -174,6 +174,7 @@ def test_V15b_a_way_that_heals_in_time_ends_nothing(hosts_start, rig, filtered, 
     assert not lines_with("hvdrun:", job.err), job.err
 
 
+@pytest.mark.long
 def test_P06_a_lossy_link_raises_no_alarm(hosts_start, rig, filtered, tmp_path):
     """3 % of all packets are lost on each host, in each direction that comes in; 10 minutes with HVD_SOAK=1."""
     enough = tmp_path / "enough"

@@ -145,6 +145,7 @@ def test_an_agent_without_a_driver_leaves_no_cgroup_to_its_warden(start):
     assert not any(job_id in name for name in cgroups_left())
 
 
+@pytest.mark.long
 def test_V7_a_stopped_agent_of_a_live_driver_goes_on(start, tmp_path):
     job = begin(start, tmp_path)
     agent = job.agent

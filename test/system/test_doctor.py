@@ -123,6 +123,7 @@ def test_a_usage_error_is_2(run):
 # ---- hosts that cannot be used
 
 
+@pytest.mark.long
 def test_P31_P01_bad_hosts_are_found_before_a_job_is_and_keep_nobody_from_being_examined(examined, rig):
     """One with a wrong host key, one that refuses, one that does not exist; two that work."""
     known = (rig.folder / "known_hosts").read_text()

@@ -87,6 +87,7 @@ def test_P46_ranks_that_leave_while_others_come_hold_nobody_up(start, tmp_path):
     assert "Traceback" not in training.text()
 
 
+@pytest.mark.long
 def test_P50_nothing_piles_up_over_resets(start, tmp_path):
     training = Training(start, tmp_path, "-np", 3, "--min-np", 2, "--max-failures", 20)
     training.await_world(3)

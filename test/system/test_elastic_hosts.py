@@ -62,6 +62,7 @@ def test_P05_the_agent_and_warden_of_a_host_die_and_the_job_grows_again(train, r
     finish(training, rig)
 
 
+@pytest.mark.long
 def test_P05_a_host_is_cut_off_and_comes_back(train, rig):
     training = train("--driver-grace", 2)
     first = on_both(training, rig)
@@ -85,6 +86,7 @@ def test_P05_a_host_leaves_the_list_and_another_takes_its_place(train, rig, tmp_
     assert "Traceback" not in training.text()
 
 
+@pytest.mark.long
 def test_P13_a_script_of_torch_distributed_goes_on_with_the_hosts_that_are_left(run, rig, tmp_path):
     """The new rank 0 is on another host: MASTER_ADDR says which."""
     script = tmp_path / "gloo.py"

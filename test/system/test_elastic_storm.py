@@ -107,6 +107,7 @@ class Storm:
             self.events[-1] += ": it was gone"
 
 
+@pytest.mark.long
 def test_P05_a_storm_is_survived_and_each_item_counted_once(start, tmp_path):
     storm = Storm(start, tmp_path)
     print(f"HVD_STORM_SEED={SEED}")

@@ -108,6 +108,7 @@ def of_the_build(variable, otherwise):
     return found.group(1) if found else otherwise
 
 
+@pytest.mark.long
 def test_F1_pip_installs_everything(tmp_path):
     venv = tmp_path / "venv"
     run(sys.executable, "-m", "venv", "--system-site-packages", venv)

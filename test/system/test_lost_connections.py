@@ -108,6 +108,7 @@ def wait_for_words(job, words):
     job.words += fresh
 
 
+@pytest.mark.long
 def test_P55_a_cut_link_that_comes_back_within_the_grace(hosts_start, rig):
     count = 1000
     job = begin(hosts_start, 60, count, "--heartbeat-timeout", 2)
@@ -210,6 +211,7 @@ def test_P55_a_killed_hvdrun_is_waited_for_no_longer_than_the_grace(hosts_start,
     rig.nothing_left()
 
 
+@pytest.mark.long
 def test_P55_ctrl_c_while_a_host_is_away_ends_the_others_and_says_what_becomes_of_it(hosts_start, rig):
     job = begin(hosts_start, 20, 100000, "--heartbeat-timeout", 2)  # SIGINT, SIGTERM and SIGKILL take their graces
     host = rig.hosts[1]

@@ -87,6 +87,7 @@ def test_short_jobs_never_hang():
             kill(pid)
 
 
+@pytest.mark.long
 def test_jobs_side_by_side_do_not_touch_each_other(start):
     jobs = [start("-np", 2, PERF, "--sizes", "8,65536", "--loops", "3") for _ in range(9)]
     doomed = start("-np", 2, PERF, "--sizes", "8388608", "--loops", "1000")

@@ -502,6 +502,7 @@ ENDS = [end_worker, end_agent, end_warden, end_sshd, end_link, end_hvdrun, end_a
         end_agent_stopped, end_asked_after_dropped_sessions, end_worker_while_a_session_is_dropped]
 
 
+@pytest.mark.long
 def test_random_ends_leave_nothing_and_name_the_first_cause(hosts_start, rig, client):
     """HVD_SOAK=1: 300 ends over 4 hosts, or HVD_SOAK_ROUNDS."""
     soak = os.environ.get("HVD_SOAK") == "1"

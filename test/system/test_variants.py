@@ -1,9 +1,9 @@
-"""test/variants.py: every variant of a test belongs to a part, and each part has one of each test."""
+"""test/variants.py: every variant of a test belongs to a part, and each part has one of each test that is not long."""
 
 import collections
 
 import pytest
-from variants import of_part, pytest_collection_modifyitems
+from variants import of_part, of_the_long, pytest_collection_modifyitems
 
 PARTS = 4
 
@@ -24,7 +24,27 @@ class Config:
         self.deselected += [item.nodeid for item in items]
 
 
-Item = collections.namedtuple("Item", "nodeid")
+class Item(collections.namedtuple("Item", "nodeid marks", defaults=((),))):
+    def get_closest_marker(self, name):
+        return name if name in self.marks else None
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_two_parts_have_all_long_tests(count):
+    tests = list(range(count))
+    assert sorted(of_the_long(tests, 6) + of_the_long(tests, 7)) == tests
+
+
+def test_every_other_long_test_is_deselected(monkeypatch):
+    ids = ["a.py::one", "a.py::two[1]", "a.py::two[2]", "a.py::three", "a.py::short"]
+    seen = []
+    for part in range(4):
+        monkeypatch.setenv("HVD_TEST_PARTS", "4")
+        monkeypatch.setenv("HVD_TEST_PART", str(part))
+        items = [Item(nodeid, () if nodeid.endswith("short") else ("long",)) for nodeid in ids]
+        pytest_collection_modifyitems(Config(), items)
+        seen.append([item.nodeid for item in items])
+    assert seen == [[ids[0], ids[3], ids[4]], [ids[1], ids[4]], [ids[0], ids[3], ids[4]], [ids[2], ids[4]]]
 
 
 def test_the_others_are_deselected_and_the_order_stays(monkeypatch):
