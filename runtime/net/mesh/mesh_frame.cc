@@ -54,6 +54,7 @@ Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes) {
 
 size_t MeshReader::Room(std::array<iovec, 2>* room) {
   if (held_) return 0;
+  staging_.resize(kStagingBytes);
   size_t used = 0;
   if (left_ > 0) (*room)[used++] = {place_.to + in_window_, WindowLeft()};
   if (WindowLeft() == left_) (*room)[used++] = {staging_.data() + end_, staging_.size() - end_};

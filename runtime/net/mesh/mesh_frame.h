@@ -76,7 +76,7 @@ class MeshSink {
 
 class MeshReader {
  public:
-  explicit MeshReader(MeshSink& sink) : sink_(sink), staging_(kStagingBytes) {}
+  explicit MeshReader(MeshSink& sink) : sink_(sink) {}
 
   // Where the next bytes of the connection go; how many of the two are in use. None while held.
   size_t Room(std::array<iovec, 2>* room);
@@ -98,8 +98,8 @@ class MeshReader {
   void Advance(size_t count);
 
   MeshSink& sink_;
-  std::vector<std::byte> staging_;
-  size_t begin_ = 0, end_ = 0;  // unread bytes in staging_
+  std::vector<std::byte> staging_;  // from the first Room on: over most connections little comes
+  size_t begin_ = 0, end_ = 0;      // unread bytes in staging_
   MeshFrame frame_;
   MeshPlace place_;
   size_t in_window_ = 0;  // bytes of the payload that lie at place_
