@@ -21,13 +21,13 @@ constexpr uint64_t kLittle = 256 * 1024;
 
 uint32_t LocalRankOf(const World& world, uint32_t rank) { return world.places[rank].local_rank; }
 
-// Before the engines explain a stall to the user, or end it.
 // A sender pays for waking a receiver that sleeps, with every packet; but cores that ranks need are
 // not for looking.
 Duration SpinOf(const World& world) {
   return world.local_size < AllowedCores() ? kSpin : Duration::zero();
 }
 
+// Before the engines explain a stall to the user, or end it.
 Duration ReportAwaitedAfter(const EngineOptions& engine) {
   const Duration warning = engine.stall_warning, shutdown = engine.stall_shutdown;
   if (warning.count() <= 0 || shutdown.count() <= 0) return std::max(warning, shutdown) / 2;

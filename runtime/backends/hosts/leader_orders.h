@@ -34,7 +34,7 @@ class LeaderOrders {
 
   // Only what the coordinator alone may say, but for an AbortNotice.
   static bool IsOrder(const Coordination& msg);
-  // Obeys it. *reply: what is to be said to the coordinator then, if anything.
+  // Obeys it. *reply: a message to the coordinator that follows from it, if one does.
   Status Obey(Coordination&& order, std::optional<Coordination>* reply);
   // To be called behind a report: the coordinator learns from that that the early offer is used.
   Status UseEarlyOffer();

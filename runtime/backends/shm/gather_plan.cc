@@ -9,15 +9,6 @@
 namespace hvd {
 namespace {
 
-Arithmetic ArithmeticOf(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kMin: return Arithmetic::kMin;
-    case ReduceOp::kMax: return Arithmetic::kMax;
-    case ReduceOp::kProduct: return Arithmetic::kProduct;
-    default: return Arithmetic::kSum;
-  }
-}
-
 void PlanAllgather(const CollectiveCall& call, std::span<const Extent> extents, GatherPlan* plan) {
   const uint32_t members = call.group->local_size();
   for (uint32_t m = 0; m < members; ++m) {
@@ -63,6 +54,15 @@ GatherPlan PlanGather(const CollectiveCall& call, std::span<const Extent> extent
     plan.pieces.push_back({call.root, 0, 0, call.bytes()});
   }
   return plan;
+}
+
+Arithmetic ArithmeticOf(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kMin: return Arithmetic::kMin;
+    case ReduceOp::kMax: return Arithmetic::kMax;
+    case ReduceOp::kProduct: return Arithmetic::kProduct;
+    default: return Arithmetic::kSum;
+  }
 }
 
 ReduceSpec SpecOf(const CollectiveCall& call, uint32_t divisor) {

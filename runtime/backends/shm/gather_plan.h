@@ -30,6 +30,8 @@ struct GatherPlan {
 // Extents as in MemberInputs, by member.
 GatherPlan PlanGather(const CollectiveCall& call, std::span<const Extent> extents);
 
+// An average is a sum, divided later.
+Arithmetic ArithmeticOf(ReduceOp op);
 // `divisor`: as DivisorOf gives it.
 ReduceSpec SpecOf(const CollectiveCall& call, uint32_t divisor);
 

@@ -2,10 +2,11 @@
 // TCP; a pair connects when the first message is sent. PROTOCOL.md, section 3, has the bytes.
 //
 // Each direction of a pair has a connection of its own, made by the side that sends: two that begin
-// at once never meet. Large messages may take further connections, stripes, where one does not fill
-// the link. A thread that waits moves the bytes of all, because a thread of the mesh
-// would cost two switches for each message; one that waits for data does so rather than one that
-// waits for any message (ReceiveSmall). A thread of the mesh does so while no other one waits.
+// at once never meet. Small messages of the higher rank go back over that of the lower one. Large
+// messages may take further connections, stripes, where one does not fill the link. A thread that
+// waits moves the bytes of all, because a thread of the mesh would cost two switches for each
+// message; one that waits for data does so rather than one that waits for any message
+// (ReceiveSmall). A thread of the mesh does so while no other one waits.
 // Thread-safe; Abort and Wake from any thread.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_H_
 #define HVD_RUNTIME_NET_MESH_MESH_H_

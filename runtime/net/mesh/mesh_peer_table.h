@@ -1,4 +1,4 @@
-// MeshPeerTable: the peers of a mesh, their stripes, and what is known of each as a whole. No
+// MeshPeerTable: the peers of a mesh and their stripes, how much they moved and which are lost. No
 // thread and no clock: every call needs the mesh's lock.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_PEER_TABLE_H_
 #define HVD_RUNTIME_NET_MESH_MESH_PEER_TABLE_H_

@@ -120,11 +120,13 @@ void MeshPeers::Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greet
 }
 
 void MeshPeers::HandleIncoming(MeshRoute route, uint32_t events) {
-  Handle(table_.Of(route), table_.Of(route).in, events);
+  MeshPeer& peer = table_.Of(route);
+  Handle(peer, peer.in, events);
 }
 
 void MeshPeers::HandleOutgoing(MeshRoute route, uint32_t events) {
-  Handle(table_.Of(route), table_.Of(route).out, events);
+  MeshPeer& peer = table_.Of(route);
+  Handle(peer, peer.out, events);
 }
 
 void MeshPeers::Handle(MeshPeer& peer, MeshConnection& connection, uint32_t events) {
@@ -136,7 +138,7 @@ void MeshPeers::Handle(MeshPeer& peer, MeshConnection& connection, uint32_t even
   if (broken && connection.socket.valid() && connection.reader.held()) EndHeld(peer, connection);
 }
 
-// Looks for what can be done on the connection, and for nothing else.
+// The epoll watches for the events by which something can be done, and for no others.
 void MeshPeers::Arm(MeshPeer& peer, MeshConnection& connection) {
   const bool held = connection.reader.held();
   if (!connection.socket.valid() || (held && !connection.watched)) return;

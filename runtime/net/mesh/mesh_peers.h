@@ -68,7 +68,7 @@ class MeshPeers {
   MeshOutbox& OutboxFor(MeshPeer& peer, const MeshTransfer& transfer) const;
   void Queue(MeshTransfer* transfer);
   void BeginReceiveOfAny(MeshTransfer* transfer);
-  // `until`: null for whatever has come.
+  // `until`: null to read all that has come.
   void Read(MeshPeer& peer, MeshConnection& from, const MeshTransfer* until);
   bool ReadSome(MeshPeer& peer, MeshConnection& from, const MeshTransfer* until);
   void ReadHeld(MeshPeer& peer);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/backends/shm/gather_plan.h"
 #include "runtime/device/host_copy.h"
 
 namespace hvd {
@@ -16,15 +17,6 @@ constexpr uint64_t kStopped = uint64_t{1} << 48;
 constexpr size_t kBlock = 2048;
 
 }  // namespace
-
-Arithmetic ArithmeticOf(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kMin: return Arithmetic::kMin;
-    case ReduceOp::kMax: return Arithmetic::kMax;
-    case ReduceOp::kProduct: return Arithmetic::kProduct;
-    default: return Arithmetic::kSum;
-  }
-}
 
 LocalSum::LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum,
                    ResultStatus* result_status, WorkMark* at_work)

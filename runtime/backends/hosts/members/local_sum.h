@@ -19,8 +19,6 @@ namespace hvd {
 // are rounded once.
 constexpr DType InterHostType(DType dtype) { return IsNarrow(dtype) ? DType::kFloat32 : dtype; }
 
-Arithmetic ArithmeticOf(ReduceOp op);
-
 class LocalSum {
  public:
   LocalSum() = default;
