@@ -70,6 +70,7 @@ MeshReactorOptions Mesh::ReactorOptions() {
                        .handshake_timeout = options_.handshake_timeout,
                        .name = options_.name ? options_.name : NameOfRank};
   options.most_kept_bytes = options_.most_kept_bytes;
+  options.proves_ways = options_.proves_ways;
   options.resolve = [this](uint32_t rank) {
     resolver_.Ask(rank, SteadyNow() + options_.connect_timeout);
   };

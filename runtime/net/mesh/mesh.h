@@ -42,6 +42,9 @@ struct MeshOptions {
   // How long a thread that waits for data looks for more after the last byte, before it sleeps.
   Duration spin = Duration::zero();
   size_t most_kept_bytes = 16 << 20;  // messages of one peer that no receive has asked for yet
+  // A message that has gone shows that this process reaches the peer: it went over a connection
+  // that this process has dialled, never over one of the peer.
+  bool proves_ways = false;
   std::function<std::string(uint32_t)> name = {};  // of an unreachable peer; empty: "rank N"
 };
 

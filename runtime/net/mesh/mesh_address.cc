@@ -179,6 +179,21 @@ bool MeshAddress::IsLoopback() const {
   return IN6_IS_ADDR_LOOPBACK(&AsIpv6(*this).sin6_addr);
 }
 
+MeshAddress PeerAddress(int socket) {
+  MeshAddress from;
+  from.length = sizeof from.storage;
+  ::getpeername(socket, reinterpret_cast<sockaddr*>(&from.storage), &from.length);
+  if (from.family() != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&AsIpv6(from).sin6_addr)) return from;
+  MeshAddress ipv4;
+  ipv4.length = sizeof(sockaddr_in);
+  ipv4.storage.ss_family = AF_INET;
+  const in6_addr& mapped = AsIpv6(from).sin6_addr;
+  std::memcpy(&AsIpv4(ipv4).sin_addr, mapped.s6_addr + sizeof mapped - sizeof(in_addr),
+              sizeof(in_addr));
+  SetPort(ipv4, PortOf(from));
+  return ipv4;
+}
+
 Result<MeshAddress> ParseMeshAddress(const std::string& numeric, uint16_t port) {
   MeshAddress address;
   if (::inet_pton(AF_INET, numeric.c_str(), &AsIpv4(address).sin_addr) == 1) {

@@ -29,6 +29,9 @@ struct MeshAddress {
   bool IsLoopback() const;
 };
 
+// Where the other end of a connected socket is. IPv4 in IPv6 ("::ffff:10.0.0.1"), as a socket for
+// both families tells it, is told as IPv4: nothing listens at the other.
+MeshAddress PeerAddress(int socket);
 // From a numeric address, without a port in the text. kInvalidArgument for anything else.
 Result<MeshAddress> ParseMeshAddress(const std::string& numeric, uint16_t port);
 // From the text that MeshAddress::Text gives.

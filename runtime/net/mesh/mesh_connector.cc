@@ -154,11 +154,9 @@ void MeshConnector::Accept(UniqueFd socket, TimePoint now) {
                                [](const auto& n) { return n.second.responder != nullptr; });
     Drop(oldest, "too many strangers", now);
   }
-  MeshAddress from;
-  from.length = sizeof from.storage;
-  ::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.length);
   PrepareTcp(socket.get(), kSilence);
-  Nascent nascent{std::move(socket), from.Text(), now + options_.handshake_timeout};
+  const std::string from = PeerAddress(socket.get()).Text();
+  Nascent nascent{std::move(socket), from, now + options_.handshake_timeout};
   nascent.responder = std::make_unique<MeshResponder>(options_.identity);
   ++strangers_;
   Add(std::move(nascent), EPOLLIN);

@@ -27,15 +27,21 @@ struct MeshConnection {
   bool watched = true;  // by the epoll
 };
 
+// The facts that all peers of a process share.
+struct MeshPeerOptions {
+  uint32_t self = 0;         // the rank of the process
+  size_t most_kept = 0;      // as in MeshInbox
+  bool proves_ways = false;  // as in MeshOptions
+};
+
 struct MeshPeer {
   enum class Dial : uint8_t { kNone, kInFlight, kDone };
 
-  // `self`: the rank of this process. `most_kept`: as in MeshInbox.
-  MeshPeer(uint32_t self, MeshRoute to, size_t most_kept, MeshAnyReceives& any)
+  MeshPeer(const MeshPeerOptions& options, MeshRoute to, MeshAnyReceives& any)
       : rank(to.rank),
         stripe(to.stripe),
-        answers_over_in(to.stripe == 0 && self > to.rank),
-        inbox(to.rank, most_kept, out.outbox, any),
+        answers_over_in(to.stripe == 0 && options.self > to.rank && !options.proves_ways),
+        inbox(to.rank, options.most_kept, out.outbox, any),
         out(numbered, inbox),
         in(numbered, inbox) {}
   bool LeftInPeace() const { return inbox.bye() && inbox.bye_text().empty(); }

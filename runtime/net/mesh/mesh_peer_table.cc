@@ -7,7 +7,7 @@ namespace hvd {
 
 MeshPeer& MeshPeerTable::Of(MeshRoute route) {
   if (MeshPeer* known = Find(route)) return *known;
-  auto peer = std::make_unique<MeshPeer>(self_, route, most_kept_, any_);
+  auto peer = std::make_unique<MeshPeer>(options_, route, any_);
   // A peer that is gone is gone on every stripe.
   for (const MeshPeer* other : StripesOf(route.rank)) {
     if (other->lost.ok()) continue;

@@ -21,8 +21,7 @@ namespace hvd {
 
 class MeshPeerTable {
  public:
-  // As in MeshPeers.
-  MeshPeerTable(uint32_t self, size_t most_kept) : self_(self), most_kept_(most_kept) {}
+  explicit MeshPeerTable(const MeshPeerOptions& options) : options_(options) {}
 
   MeshPeer& Of(MeshRoute route);
   // nullptr: nothing was sent to it or came from it.
@@ -64,8 +63,7 @@ class MeshPeerTable {
   Status LossIn(std::span<const uint32_t> group);
 
  private:
-  const uint32_t self_;
-  const size_t most_kept_;
+  const MeshPeerOptions options_;
   MeshAnyReceives any_;
   std::unordered_map<uint64_t, std::unique_ptr<MeshPeer>> peers_;  // by the number of the route
   uint32_t stripes_ = 1;                                           // the most of any peer

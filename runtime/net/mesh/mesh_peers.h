@@ -32,10 +32,9 @@ class MeshPeersOwner {
 
 class MeshPeers {
  public:
-  // `self`: the rank of this process. Connections are watched by the epoll, under MeshEventKey.
-  // `most_kept`: bytes of messages of one peer that no receive has asked for yet.
-  MeshPeers(uint32_t self, int epoll, size_t most_kept, MeshPeersOwner& owner)
-      : epoll_(epoll), owner_(owner), table_(self, most_kept) {}
+  // Connections are watched by the epoll, under MeshEventKey.
+  MeshPeers(const MeshPeerOptions& options, int epoll, MeshPeersOwner& owner)
+      : epoll_(epoll), owner_(owner), table_(options) {}
 
   MeshPeerTable& table() { return table_; }
 

@@ -15,7 +15,7 @@ MeshReactor::MeshReactor(MeshReactorOptions options, MeshListener listener, Mesh
       resolve_(std::move(options.resolve)),
       record_(listener.record),
       signs_(signs),
-      peers_(options.connector.identity.rank, options.epoll, options.most_kept_bytes, *this),
+      peers_({rank_, options.most_kept_bytes, options.proves_ways}, options.epoll, *this),
       connector_(std::move(options.connector), options.epoll, std::move(listener), *this) {
   epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
   ::epoll_ctl(options.epoll, EPOLL_CTL_ADD, kick_, &event);

@@ -25,7 +25,8 @@ namespace hvd {
 
 struct MeshReactorOptions {
   MeshConnectorOptions connector;
-  size_t most_kept_bytes = 0;  // as in MeshPeers
+  size_t most_kept_bytes = 0;  // as in MeshOptions
+  bool proves_ways = false;    // likewise
   int epoll = -1;
   int kick = -1;  // an eventfd that ends an epoll_wait
   // Asks where this peer listens; the answer goes to Resolved.

@@ -15,7 +15,7 @@ constexpr size_t kMostKept = 1 << 20;
 
 // The peers of one process, and their requests to their mesh.
 struct Process final : MeshPeersOwner {
-  explicit Process(uint32_t rank) : peers(rank, epoll.get(), kMostKept, *this) {}
+  explicit Process(uint32_t rank) : peers({rank, kMostKept}, epoll.get(), *this) {}
   void Dial(MeshRoute to) override { dialled.push_back(to); }
   bool Expects(MeshRoute from) const override { return expected.contains(from.rank); }
   void GaveUp(const std::string& why) override { gave_up = why; }

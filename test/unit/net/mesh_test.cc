@@ -728,6 +728,38 @@ TEST(MeshTest, EveryInterface) {
   Greet(*a, 0, *b, 1);
 }
 
+// A socket for both families tells the IPv4 addresses of peers as IPv6 ones.
+TEST(MeshTest, APeerThatDialledIsKnownByAnAddressToListenOn) {
+  MemoryKvStore directory;
+  MeshOptions b_options = OptionsOf(1);
+  b_options.listen = {};
+  std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
+  std::unique_ptr<Mesh> b = OpenMesh(b_options, directory);
+  SendText(*a, 1, {1, 1}, "hi");
+  EXPECT_EQ(ReceiveText(*b, 0, {1, 1}, 2), "hi");
+  const Result<MeshAddress> seen = ParseMeshAddress(b->AddressOf(0), 0);
+  ASSERT_TRUE(seen.ok()) << b->AddressOf(0);
+  EXPECT_EQ(b->AddressOf(0).find("ffff"), std::string::npos) << b->AddressOf(0);
+}
+
+TEST(MeshTest, AProofOfTheWayDoesNotUseTheWayBack) {
+  MemoryKvStore directory;
+  MeshOptions b_options = OptionsOf(1);
+  b_options.proves_ways = true;
+  std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
+  std::unique_ptr<Mesh> b = OpenMesh(b_options, directory);
+  SendText(*a, 1, {1, 1}, "hi");
+  EXPECT_EQ(ReceiveText(*b, 0, {1, 1}, 2), "hi");
+  {  // now the directory leads to a place where nobody listens
+    MemoryKvStore other;
+    std::unique_ptr<Mesh> gone = OpenMesh(OptionsOf(0), other);
+    ASSERT_TRUE(directory.Put(MeshKvKey(0), EncodeMeshRecord(gone->record())).ok());
+  }
+  MeshHandle sent = b->Send(0, {1, 1}, kOneByte);
+  const Status status = b->Wait(sent, Soon());
+  EXPECT_NE(status.message().find("Connection refused"), std::string::npos) << status.message();
+}
+
 TEST(MeshTest, ThePortIsOfTheRangeAndAFullRangeIsASentence) {
   MemoryKvStore directory;
   std::unique_ptr<Mesh> first = OpenMesh(OptionsOf(0), directory);
