@@ -5,7 +5,8 @@ DistributedDataParallel, in turns.
 
 Each round has a block of STEPS steps (after one to warm up) of each way and either value of set_to_none, forwards in one round and
 backwards in the next; after SECONDS no round begins. FILE is where the ranks of PyTorch meet. Rank 0 prints JSON: of each way the
-median step of each round, in seconds. `reduction` is an allreduce of all gradients where horovod.torch put them and nothing else.
+median step of each round, in seconds. `reduction` is an allreduce of all gradients in registered memory, where horovod.torch put
+those that stay, and nothing else.
 
 The model's backward writes each gradient once: a factor of the parameter and of the rank. So the combined gradients are known, and
 each element of them is compared after each block."""
@@ -43,11 +44,14 @@ class Side:
     def __init__(self, way, sizes, ones):
         self.way = way
         self.model = self.called = Model(sizes, ones)
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=2.0 ** -20)
-        if way == "ours":
-            self.optimizer = hvd.DistributedOptimizer(self.optimizer, named_parameters=self.model.named_parameters())
+        self.wrap()
         if way == "ddp":
             self.called = torch.nn.parallel.DistributedDataParallel(self.model, gradient_as_bucket_view=True)
+
+    def wrap(self):
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=2.0 ** -20)
+        if self.way == "ours":
+            self.optimizer = hvd.DistributedOptimizer(self.optimizer, named_parameters=self.model.named_parameters())
 
     def step(self, set_to_none):
         self.optimizer.zero_grad(set_to_none=set_to_none)
@@ -87,8 +91,10 @@ class Side:
         return statistics.median(times[1:])
 
     def leave(self):
-        """The gradients' memory, but not that of DistributedDataParallel's buckets, is free for the next block."""
+        """The gradients' memory, but not that of DistributedDataParallel's buckets, is free for the next block, which begins as
+        a script with its set_to_none does: where horovod.torch puts gradients depends on what became of the last ones."""
         self.optimizer.zero_grad(set_to_none=True)
+        self.wrap()
 
 
 def go_on(until):
@@ -110,7 +116,7 @@ def main(argv):
         for way, set_to_none in BLOCKS if turn % 2 == 0 else BLOCKS[::-1]:
             side = sides[way]
             times.setdefault("{} {}".format(way, set_to_none), []).append(side.block(set_to_none, steps))
-            if way == "ours" and set_to_none:
+            if way == "ours" and not set_to_none:
                 times.setdefault("reduction", []).append(side.reduction(steps))
             side.leave()
     if hvd.rank() == 0:

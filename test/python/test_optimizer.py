@@ -25,6 +25,13 @@ def at_home(monkeypatch):
 
 
 @pytest.fixture
+def late(at_home, monkeypatch):
+    """Gradients of any size are exchanged in synchronize(), but for the first ones of each parameter."""
+    from horovod.torch import gradient_memory
+    monkeypatch.setattr(gradient_memory, 'ranks_use_all_cores', lambda: True)
+
+
+@pytest.fixture
 def one_by_one(monkeypatch):
     """No gradient is so small that it travels with its neighbours."""
     from horovod.torch import parameters
@@ -32,7 +39,7 @@ def one_by_one(monkeypatch):
     monkeypatch.setattr(parameters, 'SMALL_BYTES', -1)
 
 
-@pytest.fixture(params=['at home', 'where they are', 'one by one'])
+@pytest.fixture(params=['at home', 'where they are', 'late', 'one by one'])
 def private(request, monkeypatch):
     """Gradients with memory of their own."""
     monkeypatch.setenv('HOROVOD_ELASTIC', '1')
@@ -50,7 +57,7 @@ def buckets(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], 'in_buckets', True)
 
 
-@pytest.fixture(params=['at home', 'where they are', 'one by one', 'in buckets'])
+@pytest.fixture(params=['at home', 'where they are', 'late', 'one by one', 'in buckets'])
 def active(request, monkeypatch):
     monkeypatch.setenv('HOROVOD_ELASTIC', '1')
     if request.param == 'in buckets':
@@ -140,31 +147,71 @@ def test_same_steps_as_plain(hvd, torch, either, set_to_none):
     assert equal(torch, values(model), plain_training(torch, 5, set_to_none=set_to_none))
 
 
-def test_gradients_live_in_registered_memory(hvd, torch, at_home):
+def registered(p):
     from horovod.common import _library
+    return _library.lib().hvd_is_registered(p.grad.data_ptr(), p.numel() * 4) == 1
+
+
+def test_gradients_live_in_registered_memory(hvd, torch, at_home):
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model)
     addresses = []
     for _ in range(4):
         optimizer.zero_grad(set_to_none=True)
         loss_of(model, batch(torch)).backward()
-        for p in model.parameters():
-            assert _library.lib().hvd_is_registered(p.grad.data_ptr(), p.numel() * 4) == 1
+        assert all(registered(p) for p in model.parameters())
         addresses.append([p.grad.data_ptr() for p in model.parameters()])
         optimizer.step()
     assert all(a == addresses[0] for a in addresses)
 
 
+def test_gradients_that_are_given_up_stay_where_they_are_until_the_step(hvd, torch, late, one_by_one):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    for step in range(3):
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(model, batch(torch)).backward()
+        parameters = list(model.parameters())
+        assert [registered(p) for p in parameters] == [step == 0] * len(parameters)
+        assert sorted(p.shape for p, _, _ in optimizer._late.values()) == ([] if step == 0 else sorted(
+            p.shape for p in parameters))
+        assert len(optimizer._handles) == (len(parameters) if step == 0 else 0)
+        kept = [p.grad for p in parameters]
+        optimizer.step()
+        assert not optimizer._late and all(p.grad is grad for p, grad in zip(parameters, kept))
+
+
+@pytest.mark.parametrize('ranks, of_all, told, allowed, late', [
+    (2, 2, '', 2, True), (2, 2, '', 3, True), (2, 2, '', 4, False), (2, 2, '', 1, False), (2, 4, '', 2, False),
+    (1, 1, '', 1, False), (4, 4, '6', 1, True), (4, 4, '8', 1, False), (4, 4, '0', 6, False)])
+def test_ranks_with_a_core_each_and_not_two_use_all_cores(torch, monkeypatch, ranks, of_all, told, allowed, late):
+    from horovod.torch import gradient_memory
+    monkeypatch.setenv('HVD_HOST_CORES', told)
+    monkeypatch.setattr(gradient_memory.mpi_ops, 'local_size', lambda: ranks)
+    monkeypatch.setattr(gradient_memory.mpi_ops, 'size', lambda: of_all)
+    monkeypatch.setattr(gradient_memory.os, 'sched_getaffinity', lambda pid: range(allowed))
+    assert gradient_memory.ranks_use_all_cores() == late
+
+
+def test_a_late_gradient_is_no_reason_for_zero_grad_to_forget_it(hvd, torch, late):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    for _ in range(2):
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(model, batch(torch)).backward()
+        with pytest.raises(AssertionError, match='while gradients are being exchanged'):
+            optimizer.zero_grad()
+        optimizer.step()
+
+
 def test_only_large_gradients_get_registered_memory(hvd, torch, private, monkeypatch):
-    from horovod.common import _library
     from horovod.torch import gradient_memory
     monkeypatch.setattr(gradient_memory, 'HOME_ABOVE', 60)
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model)
     loss_of(model, batch(torch)).backward()
     for p in model.parameters():
-        registered = _library.lib().hvd_is_registered(p.grad.data_ptr(), p.numel() * 4) == 1
-        assert registered == (p.numel() * 4 > 60)
+        assert registered(p) == (p.numel() * 4 > 60)
     optimizer.step()
 
 

@@ -8,7 +8,7 @@ import sys
 import torch
 
 import horovod.torch as hvd
-from horovod.torch import gradient_memory
+from horovod.torch import gradient_memory, parameters
 
 
 def make_model():
@@ -186,13 +186,78 @@ def large():
         assert (p.grad == (hvd.size() + 1) / 2 + step).all()
 
 
+def two_parameters(size=3, reverse=False):
+    """The first has strides that need a copy."""
+    two = [('b', torch.nn.Parameter(torch.zeros(4, 3).t())), ('a', torch.nn.Parameter(torch.zeros(size)))]
+    two = two[::-1] if reverse else two
+    return hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in two], lr=1.0), named_parameters=two), two
+
+
+def step_of(optimizer, two, factor):
+    """The number of gradients that are late."""
+    optimizer.zero_grad(set_to_none=True)
+    sum([p.sum() * factor for _, p in two]).backward()
+    late = len(optimizer._late)
+    optimizer.step()
+    assert not optimizer._late and not optimizer._under_way
+    return late
+
+
+def late_ones_meet_by_name():
+    """Whatever the order of the parameters."""
+    optimizer, two = two_parameters(reverse=hvd.rank() % 2 == 1)
+    for step in range(4):
+        late = step_of(optimizer, two, hvd.rank() + 1.0 + step)
+        assert late == (2 if step > 0 else 1), late  # the first with other strides never has a home
+        for _, p in two:
+            assert (p.grad == (hvd.size() + 1) / 2 + step).all(), p.grad
+
+
+def late_on_some_ranks():
+    optimizer, two = two_parameters()
+    for step in range(4):
+        gradient_memory.ranks_use_all_cores = lambda: (hvd.rank() + step) % 2 == 0
+        step_of(optimizer, two, hvd.rank() + 1.0)
+        for _, p in two:
+            assert (p.grad == (hvd.size() + 1) / 2).all(), p.grad
+    gradient_memory.ranks_use_all_cores = lambda: True
+
+
+def without_a_late_one_on_some_ranks():
+    optimizer, two = two_parameters()
+    for step in range(4):
+        step_of(optimizer, two if hvd.rank() == 0 else two[:1 + step % 2], 4.0)
+        assert (two[0][1].grad == 4.0).all()
+        others = 4.0 if step % 2 == 1 else 4.0 / hvd.size()
+        assert (two[1][1].grad == others).all(), two[1][1].grad
+
+
+def late_ones_that_disagree():
+    """All ranks get the error of the first in order of names, and the other is exchanged."""
+    optimizer, two = two_parameters(size=3 + hvd.rank())
+    for step in range(3):
+        try:
+            step_of(optimizer, two, 1.0)
+        except hvd.mpi_ops.HorovodInternalError as error:
+            assert 'allreduce.a' in str(error), error
+        else:
+            raise AssertionError('no error')
+        assert not optimizer._late and not optimizer._under_way
+
+
+LATE = (late_ones_meet_by_name, late_on_some_ranks, without_a_late_one_on_some_ranks, late_ones_that_disagree)
+
 hvd.init()
 torch.set_num_threads(1)
-# Small gradients where they are, and all in registered memory. Buckets can be neither compressed nor kept.
-for home_above in (0,) if BUCKETS else (gradient_memory.HOME_ABOVE, 0):
+# Small gradients where they are, all in registered memory, and all late. Buckets can be neither compressed nor kept.
+WAYS = ((0, False),) if BUCKETS else ((gradient_memory.HOME_ABOVE, False), (0, False), (0, True))
+for home_above, late in WAYS:
     gradient_memory.HOME_ABOVE = home_above
+    gradient_memory.ranks_use_all_cores = lambda: late
+    if late:
+        parameters.SMALL_BYTES = -1
     for part in (averages, sums_and_predivide, passes, fp16, other_layers_on_other_ranks, frozen_on_the_way, closure,
-                 old_gradients, sparse_as_dense, large):
+                 old_gradients, sparse_as_dense, large) + (LATE if late else ()):
         if BUCKETS and part in (fp16, old_gradients):
             continue
         part()

@@ -5,6 +5,10 @@ copies the incoming gradient there and hands autograd the copy, which becomes p.
 buffer is free at once (GradientHome). Small ones, and whatever stands in the way of that, such as a p.grad that is set
 already, create_graph, compression, or odd strides, are reduced where they are, at the price of a copy in the runtime.
 The smallest of neighbours travel together (small_together).
+
+Where the ranks leave no core for threads that would exchange meanwhile, and the script gives p.grad up in each step, the
+large ones stay where PyTorch put them. They are late: synchronize() exchanges them, by the thread that waits there, which
+takes less time than the copy to the home and the reduction there (ranks_use_all_cores).
 """
 
 import contextlib
@@ -39,19 +43,23 @@ class _Exchange(object):
         self.bucket = bucket  # of which they are views
 
 
+_LATE = _Exchange((), None)  # of gradients that synchronize() exchanges
+
+
 class _Gradient(object):
     """The gradient of one parameter, from autograd to step(). The parameter's hooks own it, so it holds the parameter
     weakly. A step looks at it some ten times, which attributes make cheaper than dictionaries of tensors, and each object that
     a step makes for a gradient brings the next run of the garbage collector nearer."""
 
-    __slots__ = ('parameter', 'name', 'delay', 'home', 'form', 'group', 'bucket', 'place', 'stream', 'request', 'exchange',
-                 'tensor', 'context', 'sparse_dim')
+    __slots__ = ('parameter', 'name', 'delay', 'home', 'given_up', 'form', 'group', 'bucket', 'place', 'stream', 'request',
+                 'exchange', 'tensor', 'context', 'sparse_dim')
 
     def __init__(self, p, name, delay):
         self.parameter = weakref.ref(p)
         self.name = name
         self.delay = delay  # backward passes until it is exchanged
         self.home = None  # its registered memory
+        self.given_up = 0  # backward passes in a row that found no p.grad
         self.form = None  # of the last one that travelled where it was
         self.group = (self,)  # those that are exchanged together
         self.bucket = None  # of which they are views, and the place in it
@@ -80,6 +88,8 @@ class _DistributedOptimizer(object):
         self._gradients = {}  # p -> _Gradient, in the order of param_groups
         self._under_way = {}  # _Exchange -> None, in the order in which they were submitted
         self._incomplete = set()  # the first ones of groups that wait for some of their gradients
+        self._late = {}  # name -> (p, _Gradient, p.grad) of those that synchronize() exchanges
+        self._may_be_late = None  # not known yet in this step
         self._hooks = []
         self._synchronized = False
         self._should_synchronize = True
@@ -162,12 +172,17 @@ class _DistributedOptimizer(object):
     def _bring_home(self, gradient, grad):
         """Runs before autograd adds `grad` to p.grad: a copy in registered memory, or None to leave it alone."""
         p = gradient.parameter()
+        if p is None or grad is None or p.grad is not None:
+            gradient.given_up = 0
+            return None
         # With grad mode on, the gradient is itself part of a graph (create_graph).
-        if p is None or grad is None or p.grad is not None or torch.is_grad_enabled():
+        if torch.is_grad_enabled() or not self._takes_part():
             return None
-        if not self._takes_part():
-            return None
+        gradient.given_up += 1  # once may be the first time of all, after which the script keeps p.grad
         home = gradient.home
+        if gradient.given_up > 1 and self._can_be_late(gradient):
+            home.give_back()
+            return None
         if grad.layout != torch.strided or not home.fits(grad):
             return None
         tensor = home.tensor(p)
@@ -195,7 +210,19 @@ class _DistributedOptimizer(object):
                     self._incomplete.add(gradient.group[0])
                 return
         if gradient.delay == 0:
-            self._submit(gradient.group)
+            if self._is_late(gradient, p.grad):
+                gradient.exchange = _LATE
+                self._late[self._travel_name(gradient)] = (p, gradient, p.grad)
+            else:
+                self._submit(gradient.group)
+
+    def _can_be_late(self, gradient):
+        if self._may_be_late is None:
+            self._may_be_late = gradient_memory.ranks_use_all_cores()
+        return self._may_be_late and gradient.home is not None and len(gradient.group) == 1
+
+    def _is_late(self, gradient, grad):
+        return self._can_be_late(gradient) and grad.layout == torch.strided and not gradient.home.holds(grad)
 
     # ---- exchange
 
@@ -396,10 +423,34 @@ class _DistributedOptimizer(object):
             self._submit_missing()
         except mpi_ops.HorovodInternalError as error:
             first_error = error
-        first_error = self._finish_all(first_error)
+        first_error = self._finish_all(self._exchange_late(first_error))
         self._reset_counters()
         if first_error is not None:
             raise first_error
+
+    def _exchange_late(self, first_error, write=True):
+        """Exchanges late gradients, writes back until one has failed, and gives the first error. In the order of their names,
+        which is the same on all ranks, since each waits here for the others. A rank where one is not late has submitted it."""
+        for name in sorted(self._late):
+            _, gradient, grad = self._late[name]
+            handle = None
+            try:
+                described = self._describe(gradient, grad)
+                address = gradient.tensor.data_ptr()
+                handle = self._request(gradient.group, [described]).run(address, address)
+            except mpi_ops.HorovodInternalError as error:
+                first_error = first_error or error
+            del self._late[name]
+            exchange = _Exchange(gradient.group, handle)
+            if handle is not None:  # not yet done
+                mpi_ops._handle_map[handle] = (gradient.group, gradient.group)
+                self._begin(exchange)
+                first_error = self._finish_all(first_error, write)
+            else:
+                if write and first_error is None:
+                    self._write_back(gradient.parameter(), gradient.tensor, gradient.context)
+                self._forget(exchange)
+        return first_error
 
     def _finish_all(self, first_error, write=True):
         """Waits for all exchanges, writes back until one has failed, and gives the first error."""
@@ -419,6 +470,10 @@ class _DistributedOptimizer(object):
 
     def _reset_counters(self):
         self._incomplete.clear()
+        for _, gradient, _ in self._late.values():
+            gradient.exchange = None
+        self._late.clear()
+        self._may_be_late = None
         for gradient in self._gradients.values():
             gradient.delay = self.backward_passes_per_step
 
@@ -443,7 +498,7 @@ class _DistributedOptimizer(object):
             if closure is None:
                 self.synchronize()
             elif self._takes_part():
-                if self._under_way or self._incomplete:
+                if self._under_way or self._incomplete or self._late:
                     self.synchronize()
                 closure = self._synchronized_closure(closure)
         self._synchronized = False
@@ -465,7 +520,7 @@ class _DistributedOptimizer(object):
         return evaluate
 
     def zero_grad(self, *args, **kwargs):
-        if self._under_way or self._incomplete:
+        if self._under_way or self._incomplete or self._late:
             raise AssertionError('optimizer.zero_grad() was called after loss.backward() but before '
                                  'optimizer.step() or optimizer.synchronize(), while gradients are being exchanged.')
         return super(_DistributedOptimizer, self).zero_grad(*args, **kwargs)
@@ -479,7 +534,7 @@ class _DistributedOptimizer(object):
 
     def load_state_dict(self, *args, **kwargs):
         # A gradient in flight belongs to the state that is being replaced.
-        self._finish_all(None, write=False)
+        self._finish_all(self._exchange_late(None, write=False), write=False)
         self._synchronized = False
         self._reset_counters()
         return super(_DistributedOptimizer, self).load_state_dict(*args, **kwargs)
