@@ -8,6 +8,7 @@ import sys
 import torch
 
 import horovod.torch as hvd
+from horovod.common import _put_off
 from horovod.torch import gradient_memory, parameters
 
 
@@ -245,7 +246,40 @@ def late_ones_that_disagree():
         assert not optimizer._late and not optimizer._under_way
 
 
-LATE = (late_ones_meet_by_name, late_on_some_ranks, without_a_late_one_on_some_ranks, late_ones_that_disagree)
+def a_call_that_waits_for_others_submits_late_ones():
+    """As with gradients that are submitted in backward(), ranks may wait for each other in different calls."""
+    def metric():
+        assert hvd.allreduce(torch.ones(2), name='metric').sum() == 2
+
+    def asynchronous():
+        hvd.synchronize(hvd.allreduce_async(torch.ones(2), name='async'))
+
+    def polled():
+        handle = hvd.allreduce_async(torch.ones(2), name='polled')
+        while not hvd.poll(handle):
+            pass
+        hvd.synchronize(handle)
+
+    def other_step():
+        other.step()
+
+    for wait in (metric, asynchronous, polled, hvd.barrier, other_step):
+        (optimizer, two), (other, others) = two_parameters(), two_parameters()
+        for step in range(3):
+            for each, its in ((optimizer, two), (other, others)):
+                each.zero_grad(set_to_none=True)
+                sum([p.sum() * (hvd.rank() + 1.0) for _, p in its]).backward()
+                assert len(each._late) == (2 if step > 0 else 1)
+            for call in (optimizer.step, wait) if hvd.rank() == 0 else (wait, optimizer.step):
+                call()
+            if wait is not other_step:
+                other.step()
+            assert not optimizer._late and not other._late and not _put_off.owners
+            for _, p in two + others:
+                assert (p.grad == (hvd.size() + 1) / 2).all(), p.grad
+
+
+LATE = (a_call_that_waits_for_others_submits_late_ones, late_ones_meet_by_name, late_on_some_ranks, without_a_late_one_on_some_ranks, late_ones_that_disagree)
 
 hvd.init()
 torch.set_num_threads(1)

@@ -6,7 +6,7 @@ each call.
 
 import ctypes
 
-from horovod.common import _native
+from horovod.common import _native, _put_off
 from horovod.common.exceptions import HorovodInternalError
 
 # hvd_status
@@ -251,6 +251,7 @@ def commit():
     update = _int32()
     reference = ctypes.byref(update)
     hvd_commit = lib().hvd_commit
+    _put_off.submit_all()
     while True:
         status = hvd_commit(WAIT_SLICE_MS, reference)
         if status == OK:
@@ -261,6 +262,7 @@ def commit():
 
 def give_up():
     """Fails what is pending and what comes later in this world, which is not left by that."""
+    _put_off.owners.clear()  # the next world does not know of them
     lib().hvd_give_up()
 
 
@@ -291,6 +293,7 @@ def init(rank_lists, mpi_comm=None, world_ranks=()):
 def add_process_set(ranks):
     """Registers a set on all ranks and gives its id."""
     array, number = _int32_array(ranks), _int32()
+    _put_off.submit_all()
     status = lib().hvd_add_process_set(array, len(ranks), ctypes.byref(number))
     if status != OK:
         raise error(status)
@@ -299,6 +302,7 @@ def add_process_set(ranks):
 
 def remove_process_set(process_set_id):
     """Removes a set on all ranks."""
+    _put_off.submit_all()
     status = lib().hvd_remove_process_set(process_set_id)
     if status != OK:
         raise error(status)

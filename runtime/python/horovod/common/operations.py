@@ -5,7 +5,7 @@ front of it. An asynchronous call gives an int handle; the tensors of a pending 
 until synchronize() has seen its end.
 """
 
-from horovod.common import _library, registered
+from horovod.common import _library, _put_off, registered
 
 _KEPT_REQUESTS = 4096
 
@@ -147,6 +147,8 @@ class Operations(object):
 
     def _run(self, collective, operation, tensor, in_place, name, process_set, op, root_rank, prescale=1.0,
              postscale=1.0):
+        if _put_off.owners:
+            _put_off.submit_all()
         framework = self._framework
         runner = self._runners.get(collective)
         if runner is not None and (in_place or framework.is_plain(tensor)):
@@ -310,6 +312,7 @@ class Operations(object):
         request = self._requests.pop(key, None)
         if request is None:
             request = _library.Request(_library.BARRIER, None, (), process_set=key[1])
+        _put_off.submit_all()
         handle = request.submit()
         self._keep(key, request)
         error = _library.wait(handle)
@@ -318,6 +321,7 @@ class Operations(object):
 
     def join(self):
         """Waits until all ranks have joined and gives the last of them."""
+        _put_off.submit_all()
         outcome = _library.wait_result(_library.Request(_library.JOIN, None, ()).submit())
         if outcome.error is not None:
             raise outcome.error
@@ -336,6 +340,7 @@ class Operations(object):
 
         Returns: True or False; True for a handle that is not known or was waited for.
         """
+        _put_off.submit_all()
         return handle not in self.pending or _library.poll(handle)
 
     def synchronize(self, handle):
@@ -361,6 +366,8 @@ class Operations(object):
         entry = self.pending.get(handle)
         if entry is None:
             return None
+        if _put_off.owners:
+            _put_off.submit_all()
         if type(entry) is _Pending:
             return self._finish(handle, entry)
         error = _library.wait(handle)

@@ -19,7 +19,7 @@ import weakref
 
 import torch
 
-from horovod.common import _library, _native
+from horovod.common import _library, _native, _put_off
 from horovod.common.operations import check_op, process_set_id
 from horovod.common.process_sets import global_process_set
 from horovod.torch import framework, freed_memory, gradient_buckets, gradient_memory, mpi_ops
@@ -213,6 +213,7 @@ class _DistributedOptimizer(object):
             if self._is_late(gradient, p.grad):
                 gradient.exchange = _LATE
                 self._late[self._travel_name(gradient)] = (p, gradient, p.grad)
+                _put_off.begin(self, self._submit_late)
             else:
                 self._submit(gradient.group)
 
@@ -431,26 +432,48 @@ class _DistributedOptimizer(object):
     def _exchange_late(self, first_error, write=True):
         """Exchanges late gradients, writes back until one has failed, and gives the first error. In the order of their names,
         which is the same on all ranks, since each waits here for the others. A rank where one is not late has submitted it."""
+        _put_off.end(self)
+        if self._late:
+            _put_off.submit_all()  # those of other optimizers
         for name in sorted(self._late):
             _, gradient, grad = self._late[name]
             handle = None
             try:
-                described = self._describe(gradient, grad)
-                address = gradient.tensor.data_ptr()
-                handle = self._request(gradient.group, [described]).run(address, address)
+                request, address = self._late_request(gradient, grad)
+                handle = request.run(address, address)
             except mpi_ops.HorovodInternalError as error:
                 first_error = first_error or error
-            del self._late[name]
-            exchange = _Exchange(gradient.group, handle)
             if handle is not None:  # not yet done
-                mpi_ops._handle_map[handle] = (gradient.group, gradient.group)
-                self._begin(exchange)
+                self._note_submitted(name, handle)
                 first_error = self._finish_all(first_error, write)
-            else:
-                if write and first_error is None:
-                    self._write_back(gradient.parameter(), gradient.tensor, gradient.context)
-                self._forget(exchange)
+                continue
+            if write and first_error is None:
+                self._write_back(gradient.parameter(), gradient.tensor, gradient.context)
+            del self._late[name]
+            self._forget(_Exchange(gradient.group, None))
         return first_error
+
+    def _submit_late(self):
+        """Starts the exchange of late gradients after all, before a call that waits for other ranks. Those for which that
+        fails are left for synchronize(), which raises why."""
+        try:
+            with torch.no_grad():
+                for name in sorted(self._late):
+                    _, gradient, grad = self._late[name]
+                    request, address = self._late_request(gradient, grad)
+                    self._note_submitted(name, request.submit(address, address))
+        except (mpi_ops.HorovodInternalError, ValueError):
+            pass
+
+    def _late_request(self, gradient, grad):
+        """The request that exchanges it, and where it is meanwhile."""
+        described = self._describe(gradient, grad)
+        return self._request(gradient.group, [described]), gradient.tensor.data_ptr()
+
+    def _note_submitted(self, name, handle):
+        group = self._late.pop(name)[1].group
+        mpi_ops._handle_map[handle] = (group, group)
+        self._begin(_Exchange(group, handle))
 
     def _finish_all(self, first_error, write=True):
         """Waits for all exchanges, writes back until one has failed, and gives the first error."""
@@ -473,6 +496,7 @@ class _DistributedOptimizer(object):
         for _, gradient, _ in self._late.values():
             gradient.exchange = None
         self._late.clear()
+        _put_off.end(self)
         self._may_be_late = None
         for gradient in self._gradients.values():
             gradient.delay = self.backward_passes_per_step
