@@ -279,7 +279,8 @@ def a_call_that_waits_for_others_submits_late_ones():
                 assert (p.grad == (hvd.size() + 1) / 2).all(), p.grad
 
 
-LATE = (a_call_that_waits_for_others_submits_late_ones, late_ones_meet_by_name, late_on_some_ranks, without_a_late_one_on_some_ranks, late_ones_that_disagree)
+LATE = (a_call_that_waits_for_others_submits_late_ones, late_ones_meet_by_name, late_on_some_ranks,
+        without_a_late_one_on_some_ranks, late_ones_that_disagree)
 
 hvd.init()
 torch.set_num_threads(1)

@@ -3,7 +3,8 @@
 Any other call that waits for other ranks submits them first: those may wait for them, and this rank for those.
 """
 
-owners = {}  # of submissions -> the function that submits them; submit_all() is for calls that find one
+# Of submissions -> the function that submits them. A call that has to be fast looks here before submit_all().
+owners = {}
 
 
 def begin(owner, submit):

@@ -71,6 +71,9 @@ class _Gradient(object):
         self.context = None  # of its compression
         self.sparse_dim = None  # of its gradients, where they are sparse
 
+    def forget_exchange(self):
+        self.exchange = self.tensor = self.context = None
+
 
 class _DistributedOptimizer(object):
     """The class that DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
@@ -88,7 +91,7 @@ class _DistributedOptimizer(object):
         self._gradients = {}  # p -> _Gradient, in the order of param_groups
         self._under_way = {}  # _Exchange -> None, in the order in which they were submitted
         self._incomplete = set()  # the first ones of groups that wait for some of their gradients
-        self._late = {}  # name -> (p, _Gradient, p.grad) of those that synchronize() exchanges
+        self._late = {}  # name -> (p, _Gradient, p.grad) of those that synchronize() exchanges; both live till then
         self._may_be_late = None  # not known yet in this step
         self._hooks = []
         self._synchronized = False
@@ -218,9 +221,11 @@ class _DistributedOptimizer(object):
                 self._submit(gradient.group)
 
     def _can_be_late(self, gradient):
+        if gradient.home is None or len(gradient.group) > 1:
+            return False
         if self._may_be_late is None:
             self._may_be_late = gradient_memory.ranks_use_all_cores()
-        return self._may_be_late and gradient.home is not None and len(gradient.group) == 1
+        return self._may_be_late
 
     def _is_late(self, gradient, grad):
         return self._can_be_late(gradient) and grad.layout == torch.strided and not gradient.home.holds(grad)
@@ -270,7 +275,9 @@ class _DistributedOptimizer(object):
             described.append(self._describe(gradient, gradient.parameter().grad))
             address = gradient.tensor.data_ptr()
             addresses += (address, address)
-        handle = self._request(group, described).submit(*addresses)
+        self._begin_dense(group, self._request(group, described).submit(*addresses))
+
+    def _begin_dense(self, group, handle):
         mpi_ops._handle_map[handle] = (group, group)  # which keep their tensors alive
         self._begin(_Exchange(group, handle))
 
@@ -444,13 +451,14 @@ class _DistributedOptimizer(object):
             except mpi_ops.HorovodInternalError as error:
                 first_error = first_error or error
             if handle is not None:  # not yet done
-                self._note_submitted(name, handle)
+                del self._late[name]
+                self._begin_dense(gradient.group, handle)
                 first_error = self._finish_all(first_error, write)
                 continue
             if write and first_error is None:
                 self._write_back(gradient.parameter(), gradient.tensor, gradient.context)
             del self._late[name]
-            self._forget(_Exchange(gradient.group, None))
+            gradient.forget_exchange()
         return first_error
 
     def _submit_late(self):
@@ -461,7 +469,9 @@ class _DistributedOptimizer(object):
                 for name in sorted(self._late):
                     _, gradient, grad = self._late[name]
                     request, address = self._late_request(gradient, grad)
-                    self._note_submitted(name, request.submit(address, address))
+                    handle = request.submit(address, address)
+                    del self._late[name]
+                    self._begin_dense(gradient.group, handle)
         except (mpi_ops.HorovodInternalError, ValueError):
             pass
 
@@ -469,11 +479,6 @@ class _DistributedOptimizer(object):
         """The request that exchanges it, and where it is meanwhile."""
         described = self._describe(gradient, grad)
         return self._request(gradient.group, [described]), gradient.tensor.data_ptr()
-
-    def _note_submitted(self, name, handle):
-        group = self._late.pop(name)[1].group
-        mpi_ops._handle_map[handle] = (group, group)
-        self._begin(_Exchange(group, handle))
 
     def _finish_all(self, first_error, write=True):
         """Waits for all exchanges, writes back until one has failed, and gives the first error."""
@@ -488,7 +493,7 @@ class _DistributedOptimizer(object):
 
     def _forget(self, exchange):
         for gradient in exchange.group:
-            gradient.exchange = gradient.tensor = gradient.context = None
+            gradient.forget_exchange()
         self._under_way.pop(exchange, None)
 
     def _reset_counters(self):
