@@ -23,6 +23,8 @@ from conftest import DEADLINE, REPO, hvdrun_path, kill, wait_until, foreign_work
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 MPIRUN = shutil.which("mpirun")
 needs_mpirun = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun")
+MESH = REPO / "runtime" / "net" / "mesh"
+MESH_VERSION = int(re.search(r"kMeshVersion = (\d+);", (MESH / "mesh_handshake.h").read_text())[1])
 
 # Variables that a launcher or an outer job may have left in our own environment.
 FOREIGN = re.compile("^(HOROVOD_|HVD_AGENT|HVD_SLOT|HVD_JOB|OMPI_|PMIX_|PMI_|SLURM_|MPI_LOCAL)")
@@ -483,7 +485,7 @@ def answer_to_a_hello(values):
     (world,) = [value.split() for path, value in values.items() if "/world." in path]
     (record,) = [value.decode() for path, value in values.items() if path.endswith(".mesh.0")]
     host, port = re.search(r" 127\.0\.0\.1:\d+", record)[0].strip().split(":")
-    hello = b"HvMh" + struct.pack("<IQIII", 3, int(world[1]), 1, 0, 0) + bytes(32)
+    hello = b"HvMh" + struct.pack("<IQIII", MESH_VERSION, int(world[1]), 1, 0, 0) + bytes(32)
     hello += hmac.digest(world[2], b"hvd mesh hello\0" + hello, "sha256")
     with socket.create_connection((host, int(port)), DEADLINE) as to:
         to.settimeout(DEADLINE)
