@@ -19,7 +19,7 @@ PAGE = ROOT / 'docs' / 'api.md'
 INTERNAL = {
     'common/objects.py', 'common/operations.py', 'common/registered.py', 'torch/adasum_optimizer.py',
     'torch/autograd.py', 'torch/framework.py', 'torch/freed_memory.py', 'torch/gradient_buckets.py', 'torch/gradient_memory.py',
-    'torch/parameters.py',
+    'torch/late_gradients.py', 'torch/parameters.py',
 }
 
 # title, sentence, and the entries: a file, or a file with the names to take from it in this order.

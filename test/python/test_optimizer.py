@@ -173,7 +173,7 @@ def test_gradients_that_are_given_up_stay_where_they_are_until_the_step(hvd, tor
         loss_of(model, batch(torch)).backward()
         parameters = list(model.parameters())
         assert [registered(p) for p in parameters] == [step == 0] * len(parameters)
-        assert sorted(p.shape for p, _, _ in optimizer._late.values()) == ([] if step == 0 else sorted(
+        assert sorted(p.shape for p, _, _ in optimizer._late.waiting.values()) == ([] if step == 0 else sorted(
             p.shape for p in parameters))
         assert len(optimizer._handles) == (len(parameters) if step == 0 else 0)
         kept = [p.grad for p in parameters]

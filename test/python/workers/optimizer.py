@@ -194,11 +194,12 @@ def two_parameters(size=3, reverse=False):
     return hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in two], lr=1.0), named_parameters=two), two
 
 
-def step_of(optimizer, two, factor):
+def step_of(optimizer, two, factor, before_step=lambda: None):
     """The number of gradients that are late."""
     optimizer.zero_grad(set_to_none=True)
     sum([p.sum() * factor for _, p in two]).backward()
     late = len(optimizer._late)
+    before_step()
     optimizer.step()
     assert not optimizer._late and not optimizer._under_way
     return late
@@ -265,7 +266,7 @@ def a_call_that_waits_for_others_submits_late_ones():
 
     for wait in (metric, asynchronous, polled, hvd.barrier, other_step):
         (optimizer, two), (other, others) = two_parameters(), two_parameters()
-        for step in range(3):
+        for step in range(2):
             for each, its in ((optimizer, two), (other, others)):
                 each.zero_grad(set_to_none=True)
                 sum([p.sum() * (hvd.rank() + 1.0) for _, p in its]).backward()
@@ -279,7 +280,43 @@ def a_call_that_waits_for_others_submits_late_ones():
                 assert (p.grad == (hvd.size() + 1) / 2).all(), p.grad
 
 
-LATE = (a_call_that_waits_for_others_submits_late_ones, late_ones_meet_by_name, late_on_some_ranks,
+def where_others_wait_in_each_step_none_is_late():
+    optimizer, two = two_parameters()
+    nothing = lambda: None
+    waits = (nothing, hvd.barrier, nothing, hvd.barrier, hvd.barrier, nothing, hvd.barrier, nothing)
+    late = [step_of(optimizer, two, hvd.rank() + 1.0, wait) for wait in waits]
+    assert late == [1, 2, 2, 2, 2, 0, 0, 0], late
+    assert all((p.grad == (hvd.size() + 1) / 2).all() for _, p in two)
+
+
+def once_one_is_early_the_others_of_the_step_are():
+    """As with SyncBatchNorm, whose backward() waits for the other ranks."""
+    class Waits(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx, grad):
+            hvd.barrier()
+            return grad
+
+    first, last = [torch.nn.Linear(3, 3) for _ in range(2)]
+    named = list(first.named_parameters('first')) + list(last.named_parameters('last'))
+    for _, p in named:
+        torch.nn.init.ones_(p)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in named], lr=0.0), named_parameters=named)
+    for _ in range(4):
+        optimizer.zero_grad(set_to_none=True)
+        last(Waits.apply(first(torch.ones(1, 3) * (hvd.rank() + 1.0)))).sum().backward()
+        assert not optimizer._late
+        assert len(optimizer._under_way) == len(named)
+        optimizer.step()
+        assert (first.weight.grad == 3 * (hvd.size() + 1) / 2).all(), first.weight.grad
+
+
+LATE = (a_call_that_waits_for_others_submits_late_ones, where_others_wait_in_each_step_none_is_late,
+        once_one_is_early_the_others_of_the_step_are, late_ones_meet_by_name, late_on_some_ranks,
         without_a_late_one_on_some_ranks, late_ones_that_disagree)
 
 hvd.init()

@@ -6,9 +6,7 @@ buffer is free at once (GradientHome). Small ones, and whatever stands in the wa
 already, create_graph, compression, or odd strides, are reduced where they are, at the price of a copy in the runtime.
 The smallest of neighbours travel together (small_together).
 
-Where the ranks leave no core for threads that would exchange meanwhile, and the script gives p.grad up in each step, the
-large ones stay where PyTorch put them. They are late: synchronize() exchanges them, by the thread that waits there, which
-takes less time than the copy to the home and the reduction there (ranks_use_all_cores).
+Where no core is left for that, large ones stay where PyTorch put them until synchronize() exchanges them (LateGradients).
 """
 
 import contextlib
@@ -19,12 +17,13 @@ import weakref
 
 import torch
 
-from horovod.common import _library, _native, _put_off
+from horovod.common import _library, _native
 from horovod.common.operations import check_op, process_set_id
 from horovod.common.process_sets import global_process_set
 from horovod.torch import framework, freed_memory, gradient_buckets, gradient_memory, mpi_ops
 from horovod.torch.adasum_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.compression import Compression, NoneCompressor
+from horovod.torch.late_gradients import LateGradients
 from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size, synchronize
 from horovod.torch.parameters import (
     after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, names_of,
@@ -91,8 +90,7 @@ class _DistributedOptimizer(object):
         self._gradients = {}  # p -> _Gradient, in the order of param_groups
         self._under_way = {}  # _Exchange -> None, in the order in which they were submitted
         self._incomplete = set()  # the first ones of groups that wait for some of their gradients
-        self._late = {}  # name -> (p, _Gradient, p.grad) of those that synchronize() exchanges; both live till then
-        self._may_be_late = None  # not known yet in this step
+        self._late = LateGradients()
         self._hooks = []
         self._synchronized = False
         self._should_synchronize = True
@@ -183,7 +181,7 @@ class _DistributedOptimizer(object):
             return None
         gradient.given_up += 1  # once may be the first time of all, after which the script keeps p.grad
         home = gradient.home
-        if gradient.given_up > 1 and self._can_be_late(gradient):
+        if gradient.given_up > 1 and self._late.may_have(gradient):
             home.give_back()
             return None
         if grad.layout != torch.strided or not home.fits(grad):
@@ -215,20 +213,12 @@ class _DistributedOptimizer(object):
         if gradient.delay == 0:
             if self._is_late(gradient, p.grad):
                 gradient.exchange = _LATE
-                self._late[self._travel_name(gradient)] = (p, gradient, p.grad)
-                _put_off.begin(self, self._submit_late)
+                self._late.add(self._travel_name(gradient), gradient, p.grad, self._submit_late)
             else:
                 self._submit(gradient.group)
 
-    def _can_be_late(self, gradient):
-        if gradient.home is None or len(gradient.group) > 1:
-            return False
-        if self._may_be_late is None:
-            self._may_be_late = gradient_memory.ranks_use_all_cores()
-        return self._may_be_late
-
     def _is_late(self, gradient, grad):
-        return self._can_be_late(gradient) and grad.layout == torch.strided and not gradient.home.holds(grad)
+        return self._late.may_have(gradient) and grad.layout == torch.strided and not gradient.home.holds(grad)
 
     # ---- exchange
 
@@ -437,13 +427,10 @@ class _DistributedOptimizer(object):
             raise first_error
 
     def _exchange_late(self, first_error, write=True):
-        """Exchanges late gradients, writes back until one has failed, and gives the first error. In the order of their names,
-        which is the same on all ranks, since each waits here for the others. A rank where one is not late has submitted it."""
-        _put_off.end(self)
-        if self._late:
-            _put_off.submit_all()  # those of other optimizers
-        for name in sorted(self._late):
-            _, gradient, grad = self._late[name]
+        """Exchanges late gradients, writes back until one has failed, and gives the first error. In the same order on all ranks,
+        since each waits here for the others. A rank where one is not late has submitted it."""
+        self._late.in_time()
+        for name, gradient, grad in self._late.in_order():
             handle = None
             try:
                 request, address = self._late_request(gradient, grad)
@@ -451,26 +438,26 @@ class _DistributedOptimizer(object):
             except mpi_ops.HorovodInternalError as error:
                 first_error = first_error or error
             if handle is not None:  # not yet done
-                del self._late[name]
+                self._late.remove(name)
                 self._begin_dense(gradient.group, handle)
                 first_error = self._finish_all(first_error, write)
                 continue
             if write and first_error is None:
                 self._write_back(gradient.parameter(), gradient.tensor, gradient.context)
-            del self._late[name]
+            self._late.remove(name)
             gradient.forget_exchange()
         return first_error
 
     def _submit_late(self):
         """Starts the exchange of late gradients after all, before a call that waits for other ranks. Those for which that
         fails are left for synchronize(), which raises why."""
+        self._late.early()
         try:
             with torch.no_grad():
-                for name in sorted(self._late):
-                    _, gradient, grad = self._late[name]
+                for name, gradient, grad in self._late.in_order():
                     request, address = self._late_request(gradient, grad)
                     handle = request.submit(address, address)
-                    del self._late[name]
+                    self._late.remove(name)
                     self._begin_dense(gradient.group, handle)
         except (mpi_ops.HorovodInternalError, ValueError):
             pass
@@ -498,11 +485,7 @@ class _DistributedOptimizer(object):
 
     def _reset_counters(self):
         self._incomplete.clear()
-        for _, gradient, _ in self._late.values():
-            gradient.exchange = None
-        self._late.clear()
-        _put_off.end(self)
-        self._may_be_late = None
+        self._late.end_step()
         for gradient in self._gradients.values():
             gradient.delay = self.backward_passes_per_step
 
