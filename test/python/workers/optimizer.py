@@ -4,6 +4,7 @@
 """
 
 import sys
+import time
 
 import torch
 
@@ -234,6 +235,19 @@ def without_a_late_one_on_some_ranks():
         assert (two[1][1].grad == others).all(), two[1][1].grad
 
 
+def without_a_late_one_while_others_take_their_time():
+    """Rank 0 waits for one gradient after the other, also where the wait is cut into slices. It may not wait for the last one,
+    for which it has sent zeros, as the others send theirs only after the second."""
+    three = [(name, torch.nn.Parameter(torch.zeros(3))) for name in 'abc']
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in three], lr=1.0), named_parameters=three)
+    for _ in range(3):
+        pause = (lambda: None) if hvd.rank() == 0 else (lambda: time.sleep(0.4))
+        step_of(optimizer, three[:2] if hvd.rank() == 0 else three, hvd.rank() + 1.0, pause)
+        for name, p in three:
+            total = hvd.size() * (hvd.size() + 1) / 2 - (1 if name == 'c' else 0)
+            assert (p.grad == total / hvd.size()).all(), (name, p.grad)
+
+
 def late_ones_that_disagree():
     """All ranks get the error of the first in order of names, and the other is exchanged."""
     optimizer, two = two_parameters(size=3 + hvd.rank())
@@ -317,7 +331,7 @@ def once_one_is_early_the_others_of_the_step_are():
 
 LATE = (a_call_that_waits_for_others_submits_late_ones, where_others_wait_in_each_step_none_is_late,
         once_one_is_early_the_others_of_the_step_are, late_ones_meet_by_name, late_on_some_ranks,
-        without_a_late_one_on_some_ranks, late_ones_that_disagree)
+        without_a_late_one_on_some_ranks, without_a_late_one_while_others_take_their_time, late_ones_that_disagree)
 
 hvd.init()
 torch.set_num_threads(1)

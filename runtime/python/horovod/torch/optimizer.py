@@ -428,7 +428,7 @@ class _DistributedOptimizer(object):
 
     def _exchange_late(self, first_error, write=True):
         """Exchanges late gradients, writes back until one has failed, and gives the first error. In the same order on all ranks,
-        since each waits here for the others. A rank where one is not late has submitted it."""
+        since each waits here for the others, and for nothing else meanwhile: a rank where one is not late has submitted it."""
         self._late.in_time()
         for name, gradient, grad in self._late.in_order():
             handle = None
@@ -440,7 +440,7 @@ class _DistributedOptimizer(object):
             if handle is not None:  # not yet done
                 self._late.remove(name)
                 self._begin_dense(gradient.group, handle)
-                first_error = self._finish_all(first_error, write)
+                first_error = self._finish_one(gradient.exchange, first_error, write)
                 continue
             if write and first_error is None:
                 self._write_back(gradient.parameter(), gradient.tensor, gradient.context)
@@ -470,12 +470,15 @@ class _DistributedOptimizer(object):
     def _finish_all(self, first_error, write=True):
         """Waits for all exchanges, writes back until one has failed, and gives the first error."""
         while self._under_way:
-            exchange = next(iter(self._under_way))
-            try:
-                self._finish(exchange, write and first_error is None)
-            except mpi_ops.HorovodInternalError as error:
-                first_error = first_error or error
-            self._forget(exchange)  # not reached when Ctrl-C ended the wait
+            first_error = self._finish_one(next(iter(self._under_way)), first_error, write)
+        return first_error
+
+    def _finish_one(self, exchange, first_error, write):
+        try:
+            self._finish(exchange, write and first_error is None)
+        except mpi_ops.HorovodInternalError as error:
+            first_error = first_error or error
+        self._forget(exchange)  # not reached when Ctrl-C ended the wait
         return first_error
 
     def _forget(self, exchange):
