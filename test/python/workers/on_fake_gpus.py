@@ -50,8 +50,8 @@ def follow(self, index, stream, results=()):
     driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
-# Registered memory is for tensors of the processor.
-gradient_memory.GradientHome.fits = lambda self, tensor: False
+# Registered memory is for tensors of the processor, whose gradients alone may be late.
+gradient_memory.pays_for_a_home = lambda p: False
 gradient_memory.zeros_in_a_row = zeros_in_a_row
 framework.device_of = device
 framework.Torch.check = check

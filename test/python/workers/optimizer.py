@@ -335,8 +335,10 @@ LATE = (a_call_that_waits_for_others_submits_late_ones, where_others_wait_in_eac
 
 hvd.init()
 torch.set_num_threads(1)
-# Small gradients where they are, all in registered memory, and all late. Buckets can be neither compressed nor kept.
-WAYS = ((0, False),) if BUCKETS else ((gradient_memory.HOME_ABOVE, False), (0, False), (0, True))
+# Small gradients where they are, all in registered memory, and all late. Those of GPUs are where they are. Buckets can be neither
+# compressed nor kept.
+ON_GPUS = not gradient_memory.pays_for_a_home(torch.empty(1 << 20))
+WAYS = ((0, False),) if BUCKETS or ON_GPUS else ((gradient_memory.HOME_ABOVE, False), (0, False), (0, True))
 for home_above, late in WAYS:
     gradient_memory.HOME_ABOVE = home_above
     gradient_memory.ranks_use_all_cores = lambda: late
