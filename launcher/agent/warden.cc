@@ -13,13 +13,13 @@
 #include "launcher/agent/pulse.h"
 #include "launcher/process/cgroup.h"
 #include "launcher/process/one_process.h"
+#include "launcher/process/process_end.h"
 #include "launcher/process/process_tree.h"
 
 namespace hvd {
 namespace {
 
 constexpr Duration kKillLimit = std::chrono::seconds(3);
-constexpr int kSignalBase = 128;
 
 // The process on this host without which the driver cannot be heard: our parent (hvdrun itself, or
 // a server of ssh), or the visitor that has brought the last connection.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "configs/message_text.h"
+#include "launcher/process/process_end.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

@@ -9,9 +9,6 @@
 
 namespace hvd {
 
-// A shell, and the warden of an agent, tell of signal N by exit code 128 + N.
-inline constexpr int kSignalBase = 128;
-
 // The last lines that are no chatter, safe to print.
 std::string LastWords(const std::string& said);
 // The words for an agent's own end as seen through a program that passes exit codes on; empty: it

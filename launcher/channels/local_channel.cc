@@ -12,6 +12,7 @@
 
 #include "launcher/channels/command_end.h"
 #include "launcher/process/cgroup.h"
+#include "launcher/process/process_end.h"
 #include "launcher/process/process_tree.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/env.h"

@@ -10,6 +10,7 @@
 
 #include "discovery/allocations/slurm_nodes.h"
 #include "launcher/channels/command_end.h"
+#include "launcher/process/process_end.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -82,7 +83,7 @@ std::optional<std::string> EndOfTask(std::string_view words) {
   int code = 0;
   std::from_chars(words.data(), words.data() + words.size(), code);
   if (code == 0) return std::nullopt;
-  if (code == 128 + SIGTERM) return kTerminated;
+  if (code == kSignalBase + SIGTERM) return kTerminated;
   return code > 128 ? Format("the agent was ended by signal {}", code - 128)
                     : Format("the agent ended with exit code {}", code);
 }
@@ -165,7 +166,8 @@ ChannelEnd ReadSrunEnd(const CommandEnd& end) {
   if (const char* reason = MeaningOf(kEndsOfSteps, end.said)) return {stage, reason};
   if (const char* reason = MeaningOf(kEndsOnNodes, end.said)) return {stage, reason};
   if (const char* reason = MeaningOf(kAborted, end.said)) return {stage, reason};
-  if (end.connected && WIFEXITED(end.wait_status) && WEXITSTATUS(end.wait_status) == 128 + SIGTERM)
+  if (end.connected && WIFEXITED(end.wait_status) &&
+      WEXITSTATUS(end.wait_status) == kSignalBase + SIGTERM)
     return {stage, kTerminated};
   if (end.connected) return {stage, EndOfAgent(end)};
   if (const char* reason = MeaningOf(kRefusals, end.said))

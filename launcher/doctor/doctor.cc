@@ -18,11 +18,11 @@
 #include "launcher/driver/agents/agent_connection.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/output/output.h"
+#include "launcher/process/process_end.h"
 
 namespace hvd {
 namespace {
 
-constexpr int kSignalBase = 128;
 constexpr int kCannotGoOn = 1;
 // Nothing can be cut off on this machine.
 constexpr int kSilentSecondsHere = 30;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "launcher/job/report/job_result.h"
+#include "launcher/process/process_end.h"
 #include "launcher/text/seconds_text.h"
 #include "runtime/base/text/format.h"
 
@@ -15,7 +16,6 @@ namespace hvd {
 namespace {
 
 constexpr int kTimedOut = 124;  // as timeout(1) says it
-constexpr int kSignalBase = 128;
 
 // A grace is shorter after a stall: ranks that hang have had their time.
 Duration AtMost(const JobChange& change, Duration grace) {

@@ -12,6 +12,7 @@
 #include "launcher/job/fixed_generations.h"
 #include "launcher/job/job_ending.h"
 #include "launcher/job/state/rank_text.h"
+#include "launcher/process/process_end.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -19,7 +20,6 @@ namespace {
 
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
-constexpr int kSignalBase = 128;
 // A clock that is being corrected by much is off by more than its last reading says.
 constexpr Duration kClocksMayStep = std::chrono::milliseconds(200);
 

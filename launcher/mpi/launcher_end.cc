@@ -6,13 +6,13 @@
 
 #include "configs/message_text.h"
 #include "launcher/job/report/describe_end.h"
+#include "launcher/process/process_end.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
 constexpr size_t kMostQuoted = 400;
-constexpr int kSignalBase = 128;
 
 // A ruler around a paragraph.
 bool IsRuler(const std::string& line) {

@@ -17,6 +17,7 @@
 #include "launcher/output/output.h"
 #include "launcher/places/place.h"
 #include "launcher/places/place_end.h"
+#include "launcher/process/process_end.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/text/number_text.h"
@@ -28,7 +29,6 @@ namespace {
 
 constexpr int kNoRank = 1;
 constexpr int kUsageError = 2;
-constexpr int kSignalBase = 128;
 // The agent was told before this process was started, but over another connection.
 constexpr Duration kAgentLimit = std::chrono::seconds(30);
 constexpr int kMostWaitMs = 20;

@@ -6,6 +6,9 @@
 
 namespace hvd {
 
+// A shell tells of signal N by exit code 128 + N, and so does the warden of an agent.
+inline constexpr int kSignalBase = 128;
+
 enum class OutputStream : uint8_t { kStdout = 0, kStderr = 1 };
 
 // How a process ended.
@@ -14,8 +17,8 @@ struct ProcessEnd {
   int32_t value = 0;  // the exit code, or the signal
 
   bool ok() const { return !by_signal && value == 0; }
-  // The number that a shell would show: the exit code, or 128 + signal.
-  int exit_code() const { return by_signal ? 128 + value : value; }
+  // The number that a shell would show.
+  int exit_code() const { return by_signal ? kSignalBase + value : value; }
   bool operator==(const ProcessEnd&) const = default;
 };
 

@@ -96,7 +96,7 @@ std::vector<std::string> LinesOf(std::string_view text) {
   return lines;
 }
 
-std::string Trimmed(std::string_view text) {
+std::string Unquoted(std::string_view text) {
   size_t first = text.find_first_not_of(" \t\r\n\"");
   if (first == std::string_view::npos) return "";
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n\"") - first + 1));
@@ -158,7 +158,7 @@ void ReportMachine() {
   utsname kernel{};
   if (::uname(&kernel) == 0) PrintFact("kernel", kernel.release);
   for (const std::string& line : LinesOf(ReadSmallFile("/etc/os-release"))) {
-    if (line.starts_with("PRETTY_NAME=")) PrintFact("system", Trimmed(line.substr(12)));
+    if (line.starts_with("PRETTY_NAME=")) PrintFact("system", Unquoted(line.substr(12)));
   }
   PrintFact("cores", std::to_string(AllowedCpus().size()));
   std::string meminfo = ReadProcFile("meminfo");
@@ -274,7 +274,7 @@ std::string KillUserProcessesIn(const std::vector<std::string>& files) {
   std::string value;
   for (const std::string& file : files) {
     for (const std::string& line : LinesOf(file)) {
-      std::string trimmed = Trimmed(line);
+      std::string trimmed = Unquoted(line);
       if (!trimmed.starts_with(kKey)) continue;
       std::string word = trimmed.substr(kKey.size());
       value = word == "yes" || word == "true" || word == "1" || word == "on" ? "yes" : "no";

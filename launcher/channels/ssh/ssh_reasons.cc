@@ -6,6 +6,7 @@
 
 #include "configs/message_text.h"
 #include "discovery/ssh_key.h"
+#include "launcher/process/process_end.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -203,7 +204,6 @@ std::string CommandEnded(int code, std::string_view signal, std::string_view err
   std::string last = words.empty() ? "" : "; its last words: " + words;
   if (!signal.empty()) return "the agent was ended by signal SIG" + Printable(signal) + last;
   if (code == 0) return "";
-  constexpr int kSignalBase = 128;  // as a shell, and the agent's warden, tell of a signal
   std::string text = code > kSignalBase
                          ? Format("the agent was ended by signal {}", code - kSignalBase)
                          : Format("the agent ended with exit code {}", code);

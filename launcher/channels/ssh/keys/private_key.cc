@@ -183,7 +183,7 @@ std::string BlobOf(EVP_PKEY* key) {
 
 // ---- files
 
-std::string_view Trimmed(std::string_view text) {
+std::string_view WithoutTrailingSpace(std::string_view text) {
   while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
   return text;
 }
@@ -290,7 +290,7 @@ PrivateKey::PrivateKey(std::unique_ptr<Material> material, std::string blob)
 PrivateKey::~PrivateKey() = default;
 
 PrivateKey::Parsed PrivateKey::Parse(const std::string& text) {
-  std::string_view trimmed = Trimmed(text);
+  std::string_view trimmed = WithoutTrailingSpace(text);
   Read read = trimmed.starts_with(kBegin) ? ReadOpenssh(trimmed) : ReadPem(trimmed);
   if (!read.key) return {nullptr, read.problem, std::move(read.blob)};
   auto material = std::make_unique<Material>(Material{std::move(read.key)});
