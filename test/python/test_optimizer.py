@@ -8,6 +8,8 @@ import copy
 import inspect
 import platform
 import sys
+import threading
+import time
 import types
 import warnings
 
@@ -191,6 +193,45 @@ def test_ranks_with_a_core_each_and_not_two_use_all_cores(torch, monkeypatch, ra
     monkeypatch.setattr(gradient_memory.mpi_ops, 'size', lambda: of_all)
     monkeypatch.setattr(gradient_memory.os, 'sched_getaffinity', lambda pid: range(allowed))
     assert gradient_memory.ranks_use_all_cores() == late
+
+
+def test_a_step_waits_for_the_thread_that_submits_late_gradients(hvd, torch, late, one_by_one, monkeypatch):
+    """So none is exchanged twice."""
+    from horovod.common import _library, _put_off
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    begun, submit, submitted = threading.Event(), _library.Request.submit, []
+
+    def slow(request, *addresses):
+        begun.set()
+        time.sleep(0.05)
+        submitted.append(request)
+        return submit(request, *addresses)
+
+    for step in range(2):
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(model, batch(torch)).backward()
+        if step == 1:
+            monkeypatch.setattr(_library.Request, 'submit', slow)
+            monkeypatch.setattr(_library.Request, 'run', lambda *unused: pytest.fail('exchanged twice'))
+            thread = threading.Thread(target=_put_off.submit_all)
+            thread.start()
+            assert begun.wait(60)
+        optimizer.step()
+    assert len(set(submitted)) == len(submitted) == len(list(model.parameters()))
+    thread.join()
+
+
+def test_the_last_that_was_put_off_may_go_to_another_thread(monkeypatch):
+    from horovod.common import _put_off
+
+    class LastIsGone(dict):
+        def popitem(self):
+            self.clear()
+            return dict.popitem(self)
+
+    monkeypatch.setattr(_put_off, 'owners', LastIsGone(owner=pytest.fail))
+    _put_off.submit_all()
 
 
 def test_a_late_gradient_is_no_reason_for_zero_grad_to_forget_it(hvd, torch, late):

@@ -19,4 +19,8 @@ def end(owner):
 
 def submit_all():
     while owners:
-        owners.popitem()[1]()
+        try:
+            _, submit = owners.popitem()
+        except KeyError:
+            return  # another thread submits the last ones
+        submit()

@@ -5,6 +5,8 @@ step, large gradients are late: the thread that waits in synchronize() exchanges
 than a copy to registered memory and the reduction there.
 """
 
+import threading
+
 from horovod.common import _put_off
 from horovod.torch import gradient_memory
 
@@ -14,14 +16,16 @@ MOST_EARLY_STEPS = 2
 
 
 class LateGradients(object):
-    """Those of one optimizer."""
+    """Those of one optimizer. Any thread may submit them early, also while that of the optimizer begins to exchange them."""
 
-    __slots__ = ('waiting', '_wanted', '_early_steps')
+    __slots__ = ('waiting', 'lock', '_wanted', '_early_steps', '_in_time')
 
     def __init__(self):
         self.waiting = {}  # name -> (p, _Gradient, p.grad): both tensors live until they are exchanged
+        self.lock = threading.Lock()  # held by the thread that submits them early
         self._wanted = None  # in this step; None: not known yet
         self._early_steps = 0  # in a row
+        self._in_time = False  # synchronize() exchanges them
 
     def __len__(self):
         return len(self.waiting)
@@ -38,24 +42,31 @@ class LateGradients(object):
         self.waiting[name] = (gradient.parameter(), gradient, grad)
         _put_off.begin(self, submit_all)
 
-    def in_order(self):
-        """(name, _Gradient, p.grad) of all, in the order of their names, which is the same on all ranks."""
-        return [(name,) + self.waiting[name][1:] for name in sorted(self.waiting)]
-
     def remove(self, name):
         del self.waiting[name]
 
     def in_time(self):
-        """synchronize() begins to exchange them."""
+        """All, each as (name, _Gradient, p.grad), for synchronize(); no other thread submits any of them from now on. In the order
+        of their names, which is the same on all ranks."""
         _put_off.end(self)
+        with self.lock:
+            self._in_time = True
         if self.waiting:
             self._early_steps = 0
             _put_off.submit_all()  # those of other optimizers
+        return self._in_order()
 
     def early(self):
-        """They leave before synchronize(), and what follows in this step is exchanged at once."""
+        """The same for a thread that submits them before synchronize() and has the lock; none if that has begun. Later
+        gradients of this step are not late."""
+        if self._in_time:
+            return []
         self._early_steps += 1
         self._wanted = False
+        return self._in_order()
+
+    def _in_order(self):
+        return [(name,) + self.waiting[name][1:] for name in sorted(self.waiting)]
 
     def end_step(self):
         for _, gradient, _ in self.waiting.values():
@@ -63,3 +74,4 @@ class LateGradients(object):
         self.waiting.clear()
         _put_off.end(self)
         self._wanted = None
+        self._in_time = False

@@ -429,8 +429,7 @@ class _DistributedOptimizer(object):
     def _exchange_late(self, first_error, write=True):
         """Exchanges late gradients, writes back until one has failed, and gives the first error. In the same order on all ranks,
         since each waits here for the others, and for nothing else meanwhile: a rank where one is not late has submitted it."""
-        self._late.in_time()
-        for name, gradient, grad in self._late.in_order():
+        for name, gradient, grad in self._late.in_time():
             handle = None
             try:
                 request, address = self._late_request(gradient, grad)
@@ -451,10 +450,9 @@ class _DistributedOptimizer(object):
     def _submit_late(self):
         """Starts the exchange of late gradients after all, before a call that waits for other ranks. Those for which that
         fails are left for synchronize(), which raises why."""
-        self._late.early()
         try:
-            with torch.no_grad():
-                for name, gradient, grad in self._late.in_order():
+            with torch.no_grad(), self._late.lock:
+                for name, gradient, grad in self._late.early():
                     request, address = self._late_request(gradient, grad)
                     handle = request.submit(address, address)
                     self._late.remove(name)
