@@ -222,6 +222,19 @@ def test_a_step_waits_for_the_thread_that_submits_late_gradients(hvd, torch, lat
     thread.join()
 
 
+def test_names_depend_on_the_order_of_use_in_an_elastic_job(hvd, torch, one_by_one):
+    """Ranks that were in the world before have wrapped their models in that one."""
+    models = [make_model(torch), make_model(torch)]
+    optimizers = [wrap(hvd, torch, model) for model in models]
+    names = []
+    for k in (1, 0):
+        loss_of(models[k], batch(torch)).backward()
+        names.append([optimizers[k]._travel_name(gradient) for gradient in optimizers[k]._gradients.values()])
+        optimizers[k].step()
+    counts = [[int(name.partition('#')[2] or 1) for name in each] for each in names]
+    assert [second - first for first, second in zip(*counts)] == [1] * len(counts[0])
+
+
 def test_the_last_that_was_put_off_may_go_to_another_thread(monkeypatch):
     from horovod.common import _put_off
 

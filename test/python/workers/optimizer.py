@@ -3,6 +3,7 @@
     optimizer.py [buckets]      gradients as views of buckets
 """
 
+import random
 import sys
 import time
 
@@ -192,7 +193,8 @@ def two_parameters(size=3, reverse=False):
     """The first has strides that need a copy."""
     two = [('b', torch.nn.Parameter(torch.zeros(4, 3).t())), ('a', torch.nn.Parameter(torch.zeros(size)))]
     two = two[::-1] if reverse else two
-    return hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in two], lr=1.0), named_parameters=two), two
+    return hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in two], lr=1.0), named_parameters=two,
+                                    gradient_as_bucket_view=BUCKETS), two
 
 
 def step_of(optimizer, two, factor, before_step=lambda: None):
@@ -245,7 +247,22 @@ def without_a_late_one_while_others_take_their_time():
         step_of(optimizer, three[:2] if hvd.rank() == 0 else three, hvd.rank() + 1.0, pause)
         for name, p in three:
             total = hvd.size() * (hvd.size() + 1) / 2 - (1 if name == 'c' else 0)
-            assert (p.grad == total / hvd.size()).all(), (name, p.grad)
+            assert torch.allclose(p.grad, torch.full_like(p, total / hvd.size())), (name, p.grad)
+
+
+def other_models_on_other_ranks():
+    """Two models whose parameters have the same names, of which each rank uses another one in its first step."""
+    pairs = [two_parameters(), two_parameters()]
+    for step in range(3):
+        for optimizer, _ in pairs:
+            optimizer.zero_grad(set_to_none=True)
+        mine = (hvd.rank() + step) % 2
+        sum([p.sum() * (10.0 ** mine) for _, p in pairs[mine][1]]).backward()
+        for k, (optimizer, two) in enumerate(pairs):
+            optimizer.step()
+            share = sum([(rank + step) % 2 == k for rank in range(hvd.size())]) / hvd.size()
+            for _, p in two:
+                assert torch.allclose(p.grad, torch.full_like(p, share * 10.0 ** k)), (step, k, p.grad)
 
 
 def late_ones_that_disagree():
@@ -329,9 +346,37 @@ def once_one_is_early_the_others_of_the_step_are():
         assert (first.weight.grad == 3 * (hvd.size() + 1) / 2).all(), first.weight.grad
 
 
+def whatever_the_ranks_do(seeds=range(30)):
+    """Steps in which each rank has late gradients or none, uses some of the parameters, takes its time, and, where all are used
+    by all, waits in an order of its own."""
+    optimizers = [two_parameters(), two_parameters()]
+    for seed in seeds:
+        alike, alone = random.Random(seed), random.Random(1000 * seed + hvd.rank())
+        all_used = alike.random() < 0.5
+        used = [[[all_used or alike.random() < 0.6 for _ in two] for _, two in optimizers] for _ in range(hvd.size())]
+        are_late = alone.random() < 0.7
+        gradient_memory.ranks_use_all_cores = lambda: are_late
+        for (optimizer, two), mine in zip(optimizers, used[hvd.rank()]):
+            optimizer.zero_grad(set_to_none=True)
+            if any(mine):
+                sum([p.sum() * (hvd.rank() + 1.0) for (_, p), use in zip(two, mine) if use]).backward()
+        calls = [optimizers[0][0].step, optimizers[1][0].step, lambda: hvd.allreduce(torch.ones(2), name='metric')]
+        (alone if all_used else alike).shuffle(calls)
+        for call in calls:
+            if alone.random() < 0.1:
+                time.sleep(0.3)
+            call()
+        for k, (_, two) in enumerate(optimizers):
+            for i, (_, p) in enumerate(two):
+                expected = sum([rank + 1.0 for rank in range(hvd.size()) if used[rank][k][i]]) / hvd.size()
+                assert torch.allclose(p.grad, torch.full_like(p, expected)), (seed, k, i, p.grad, expected)
+    gradient_memory.ranks_use_all_cores = lambda: True
+
+
 LATE = (a_call_that_waits_for_others_submits_late_ones, where_others_wait_in_each_step_none_is_late,
         once_one_is_early_the_others_of_the_step_are, late_ones_meet_by_name, late_on_some_ranks,
-        without_a_late_one_on_some_ranks, without_a_late_one_while_others_take_their_time, late_ones_that_disagree)
+        without_a_late_one_on_some_ranks, without_a_late_one_while_others_take_their_time, late_ones_that_disagree,
+        whatever_the_ranks_do)
 
 hvd.init()
 torch.set_num_threads(1)
@@ -345,7 +390,7 @@ for home_above, late in WAYS:
     if late:
         parameters.SMALL_BYTES = -1
     for part in (averages, sums_and_predivide, passes, fp16, other_layers_on_other_ranks, frozen_on_the_way, closure,
-                 old_gradients, sparse_as_dense, large) + (LATE if late else ()):
+                 old_gradients, sparse_as_dense, large, other_models_on_other_ranks) + (LATE if late else ()):
         if BUCKETS and part in (fp16, old_gradients):
             continue
         part()

@@ -80,6 +80,16 @@ def call(name, *arguments):
     return _call(address, arguments)
 
 
+def launcher_decides():
+    """Whether the launcher chooses the commit at which all ranks act: in a world of `hvdrun --elastic`."""
+    return handle is not None and call('elastic') == 1
+
+
+def is_elastic():
+    """Whether somebody makes a new world after a failure."""
+    return os.environ.get('HOROVOD_ELASTIC') == '1' or launcher_decides()
+
+
 def is_forked_child():
     return _init_pid is not None and _init_pid != os.getpid()
 

@@ -7,7 +7,6 @@ a failure ends it as it ends any script.
 
 import enum
 import functools
-import os
 import queue
 import time
 
@@ -82,16 +81,6 @@ notification_manager = WorkerNotificationManager()
 # ---- the world
 
 
-def _launcher_decides():
-    """Whether the launcher chooses the commit at which all ranks act: in a world of `hvdrun --elastic`."""
-    return _native.handle is not None and _native.call('elastic') == 1
-
-
-def _is_elastic():
-    """Whether somebody makes a new world after a failure."""
-    return os.environ.get('HOROVOD_ELASTIC') == '1' or _launcher_decides()
-
-
 class _Announcement(tuple):
     """Stands in a queue of host messages for what the launcher is about to do at a commit."""
 
@@ -106,7 +95,7 @@ class _HostMessages(queue.Queue):
 
     def empty(self):
         """Tells whether nothing is under way."""
-        if not self._announced and _launcher_decides() and _native.call('update_pending') == 1:
+        if not self._announced and _native.launcher_decides() and _native.call('update_pending') == 1:
             self._announced = True
             self.put(_Announcement((int(time.time()), HostUpdateResult.mixed)))
         return super(_HostMessages, self).empty()
@@ -230,7 +219,7 @@ class State(object):
             HorovodInternalError: A rank left or died.
             SystemExit: The job is to end here, with exit code 75.
         """
-        if _launcher_decides():
+        if _native.launcher_decides():
             self._act_on_commit()
             self._last_updated_timestamp, result = self._take_messages()
         else:
@@ -339,7 +328,7 @@ class _Synchronizer(object):
         self._synchronized = False  # this process has the state that all ranks had at some time
 
     def run(self, skip):
-        if not _launcher_decides():
+        if not _native.launcher_decides():
             if not skip:
                 self._state.sync()
         elif not self._all_skip(skip):
@@ -388,7 +377,7 @@ def run_fn(func, reset):
                     synchronizer.run(skip_sync)
                     return func(state, *args, **kwargs)
                 except HorovodInternalError as error:
-                    if not _is_elastic() or error.is_disagreement:
+                    if not _native.is_elastic() or error.is_disagreement:
                         raise  # nobody will start the lost ranks again, or it would happen again
                     _give_up()
                     state.restore()

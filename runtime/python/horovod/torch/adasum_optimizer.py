@@ -12,7 +12,7 @@ import torch
 from horovod.common import _native
 from horovod.torch.mpi_ops import (
     Adasum, HorovodInternalError, allreduce_async_, global_process_set, synchronize)
-from horovod.torch.parameters import after_gradient, names_of, travel_name
+from horovod.torch.parameters import after_gradient, keep_travel_name, names_of, travel_name
 
 
 class _DistributedAdasumOptimizer(object):
@@ -33,6 +33,7 @@ class _DistributedAdasumOptimizer(object):
             for p in group['params']:
                 if p.requires_grad:
                     p.grad = torch.zeros_like(p)
+                    keep_travel_name(p, self._parameter_names[p], self.process_set)
                     self._requires_update.add(p)
                     self._allreduce_delay[p] = backward_passes_per_step
                     self._hooks.append(after_gradient(p, self._hook(this, weakref.ref(p))))

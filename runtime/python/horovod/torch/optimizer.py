@@ -11,7 +11,6 @@ Where no core is left for that, large ones stay where PyTorch put them until syn
 
 import contextlib
 import inspect
-import os
 import warnings
 import weakref
 
@@ -26,7 +25,7 @@ from horovod.torch.compression import Compression, NoneCompressor
 from horovod.torch.late_gradients import LateGradients
 from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size, synchronize
 from horovod.torch.parameters import (
-    after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, names_of,
+    after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, keep_travel_name, names_of,
     small_together, travel_name)
 
 
@@ -95,7 +94,7 @@ class _DistributedOptimizer(object):
         self._synchronized = False
         self._should_synchronize = True
         # In an elastic job the ranks that are there, and which of them are in the set, change from world to world.
-        self._elastic = _is_elastic()
+        self._elastic = _native.is_elastic()
         self._hooked = self._elastic or (process_set.included() and size() > 1)
         if self._hooked:
             self._adopt_parameters()
@@ -111,6 +110,8 @@ class _DistributedOptimizer(object):
         for number, group in enumerate(apart_by_device(groups)):
             together = tuple([self._gradients[p] for p in group])
             bucket = gradient_buckets.GradientBucket(number, together) if self._as_bucket_view else None
+            if bucket is not None:
+                keep_travel_name(group[0], bucket.name, self.process_set)
             for place, gradient in enumerate(together):
                 gradient.group, gradient.bucket, gradient.place = together, bucket, place
 
@@ -145,6 +146,7 @@ class _DistributedOptimizer(object):
                 if p.requires_grad and p not in self._gradients:
                     name = self._parameter_names.setdefault(p, default_name(i, j))
                     self._gradients[p] = gradient = _Gradient(p, name, self.backward_passes_per_step)
+                    keep_travel_name(p, name, self.process_set)
                     self._register_hooks(p, gradient)
                     adopted = True
         if adopted:
@@ -560,10 +562,6 @@ def _all_ready(group):
     return True
 
 
-def _is_elastic():
-    return os.environ.get('HOROVOD_ELASTIC') == '1' or _native.call('elastic') == 1
-
-
 def _constructor_arguments(optimizer):
     """Defaults of the optimizer that its class takes by name; some classes insist on some of them."""
     try:
@@ -638,7 +636,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     if gradient_as_bucket_view and (compression is not NoneCompressor or op == Adasum):
         raise ValueError('gradient_as_bucket_view goes neither with compression nor with op=hvd.Adasum, which send something '
                          'else than the gradients.')
-    if not _is_elastic():  # where a set may have no ranks for some time
+    if not _native.is_elastic():  # where a set may have no ranks for some time
         process_set_id(process_set)
     if op == Adasum and process_set is not global_process_set:
         raise NotImplementedError('DistributedOptimizer(op=hvd.Adasum) works on the whole world only, not on {}.'

@@ -4,7 +4,7 @@ import weakref
 
 import torch
 
-from horovod.common import _library
+from horovod.common import _library, _native
 from horovod.common.util import split_list
 from horovod.torch import framework
 
@@ -45,8 +45,7 @@ def names_of(param_groups, named_parameters):
 
 class _TravelNames(object):
     """Names under which gradients travel, unlike for any two parameters of this process: the second parameter that is
-    called `weight` in a world, of another model say, travels as `weight#2`. Ranks that wrap their models in the same
-    order give the same names."""
+    called `weight` in a world, of another model say, travels as `weight#2`."""
 
     def __init__(self):
         self._generation = None
@@ -69,6 +68,14 @@ class _TravelNames(object):
 
 
 travel_name = _TravelNames().of
+
+
+def keep_travel_name(p, name, process_set):
+    """Gives p its name when it is wrapped, since all ranks wrap their models in the same order. The order in which they use
+    them may differ, and then gradients of different models would be added. In an elastic job names are given in the order of
+    use: ranks that come from an earlier world wrap nothing in this one."""
+    if not _native.is_elastic():
+        travel_name(p, name, process_set)
 
 
 def check_groups(groups):
