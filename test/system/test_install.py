@@ -121,7 +121,7 @@ def test_F1_pip_installs_everything(tmp_path):
     subprocess.run([venv / "bin/pip", "install", "--quiet", "--config-settings=cmake.define.HVD_WERROR=ON",
                     "--config-settings=cmake.define.CMAKE_UNITY_BUILD=" + of_the_build("CMAKE_UNITY_BUILD", "OFF"),
                     "--config-settings=cmake.define.HVD_WITH_CUDA=OFF", REPO], check=True,
-                   timeout=600, env={**os.environ, "CCACHE_BASEDIR": str(REPO), "CCACHE_NOHASHDIR": "1", "CC": "cc", "CXX": "c++"})
+                   timeout=1500, env={**os.environ, "CCACHE_BASEDIR": str(REPO), "CCACHE_NOHASHDIR": "1", "CC": "cc", "CXX": "c++"})
     check(venv, venv / "bin/python")
     assert run(venv / "bin/python", "-c", WORLD, cwd=tmp_path) == "0 1\n"
     assert sorted(os.listdir(os.path.join(BUILD, "lib"))) == before, "the tree of cmake is not pip's to write into"
