@@ -6,6 +6,7 @@ import time
 import torch
 
 import horovod.torch as hvd
+from horovod.torch import gradient_memory
 
 
 class Enough(Exception):
@@ -33,5 +34,50 @@ else:
     handle = hvd.allreduce_async_(value, op=hvd.Sum, name='late')
 assert hvd.synchronize(handle) is value  # the handle is still good
 assert (value == hvd.size()).all()
+
+# Also one that is not asynchronous, whose result nobody gets then. Its memory is not used for anything else: the other ranks' values
+# are still to come.
+for count in (1000, 1 << 20):
+    if hvd.rank() == 0:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        try:
+            hvd.allreduce(torch.ones(count), op=hvd.Sum, name='blocking')
+            raise SystemExit('the call was not ended')
+        except Enough:
+            others = [torch.full((count,), -1.0) for _ in range(20)]
+        hvd.barrier()
+        assert all((other == -1).all() for other in others)
+    else:
+        time.sleep(0.5)
+        assert (hvd.allreduce(torch.ones(count), op=hvd.Sum, name='blocking') == hvd.size()).all()
+        hvd.barrier()
+
+# And the step of an optimizer, which may be repeated.
+gradient_memory.HOME_ABOVE, gradient_memory.ranks_use_all_cores = 0, lambda: True
+parameters = [torch.nn.Parameter(torch.zeros(70000)) for _ in range(3)]
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=1.0), op=hvd.Sum)
+for step in range(6):
+    optimizer.zero_grad(set_to_none=True)
+    if hvd.rank() > 0:
+        time.sleep(0.7)
+    sum([p.sum() * (hvd.rank() + 1.0) for p in parameters]).backward()
+    assert len(optimizer._late) == (3 if step > 0 else 0), optimizer._late.waiting
+    if hvd.rank() == 0:
+        signal.setitimer(signal.ITIMER_REAL, 0.3 if step % 2 else 0.05)
+        try:
+            optimizer.step()
+            raise SystemExit('step {} was not ended'.format(step))
+        except Enough:
+            assert optimizer._late or optimizer._under_way
+        if step >= 4:  # a call that waits submits what is left, for which the others wait before they come to theirs
+            hvd.barrier()
+        optimizer.step()
+    else:
+        optimizer.step()
+        if step >= 4:
+            hvd.barrier()
+    for p in parameters:
+        assert (p.grad == hvd.size() * (hvd.size() + 1) / 2).all(), (step, p.grad)
+
 hvd.barrier()
 print('ok', flush=True)

@@ -405,6 +405,11 @@ class Request(object):
             return self._handle.value
         raise error(status)
 
+    def under_way(self):
+        """The handle of what run() has left under way, or None: also where a signal handler ended run() by an exception, which
+        comes after the call of the runtime and before its result."""
+        return self._handle.value or None
+
 
 class DeviceRequest(Request):
     """The same for tensors on a CUDA device: each dtype is a pair of the type and the device's index. stream(index)

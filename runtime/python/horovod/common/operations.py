@@ -115,6 +115,9 @@ class Operations(object):
         self._starters = self._of_the_interpreter(0)
         # handle -> (output, inputs) when the output was there before, else a _Pending
         self.pending = {}
+        # Tensors of blocking calls that a signal handler ended by an exception. Nobody has their handles, and the runtime may work
+        # on them until the process ends.
+        self._abandoned = []
         self._requests = {}
         # handle -> (index of the device, stream) of those on a device
         self._streams = {}
@@ -153,7 +156,11 @@ class Operations(object):
         runner = self._runners.get(collective)
         if runner is not None and (in_place or framework.is_plain(tensor)):
             output = tensor if in_place else framework.empty_like(tensor)
-            handle = runner(tensor, output, name, op, root_rank, process_set.process_set_id, prescale, postscale)
+            try:
+                handle = runner(tensor, output, name, op, root_rank, process_set.process_set_id, prescale, postscale)
+            except BaseException:
+                self._abandoned.append((output, tensor))
+                raise
             if handle == 0:
                 return output
             if handle is not None:
@@ -162,7 +169,12 @@ class Operations(object):
                                                      root_rank, prescale, postscale)
         address = framework.address
         begin = address(tensor)
-        handle = request.run(begin, begin if output is tensor else address(output))
+        try:
+            handle = request.run(begin, begin if output is tensor else address(output))
+        except BaseException:
+            if request.under_way() is not None:
+                self._abandoned.append((output, tensor))
+            raise
         if handle is not None:
             self.pending[handle] = (output, tensor)
         self._keep(key, request)

@@ -37,10 +37,14 @@ class LateGradients(object):
             self._wanted = self._early_steps < MOST_EARLY_STEPS and gradient_memory.ranks_use_all_cores()
         return self._wanted
 
-    def add(self, name, gradient, grad, submit_all):
-        """submit_all() is called before a call that waits for other ranks."""
+    def add(self, name, gradient, grad):
         self.waiting[name] = (gradient.parameter(), gradient, grad)
-        _put_off.begin(self, submit_all)
+
+    def put_off(self, submit_all):
+        """submit_all() is called before any other call that waits for ranks. Also where synchronize() did not come to its end."""
+        self._in_time = False
+        if self.waiting:
+            _put_off.begin(self, submit_all)
 
     def remove(self, name):
         del self.waiting[name]

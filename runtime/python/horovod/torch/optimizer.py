@@ -215,7 +215,8 @@ class _DistributedOptimizer(object):
         if gradient.delay == 0:
             if self._is_late(gradient, p.grad):
                 gradient.exchange = _LATE
-                self._late.add(self._travel_name(gradient), gradient, p.grad, self._submit_late)
+                self._late.add(self._travel_name(gradient), gradient, p.grad)
+                self._late.put_off(self._submit_late)
             else:
                 self._submit(gradient.group)
 
@@ -431,23 +432,36 @@ class _DistributedOptimizer(object):
     def _exchange_late(self, first_error, write=True):
         """Exchanges late gradients, writes back until one has failed, and gives the first error. In the same order on all ranks,
         since each waits here for the others, and for nothing else meanwhile: a rank where one is not late has submitted it."""
-        for name, gradient, grad in self._late.in_time():
-            handle = None
-            try:
-                request, address = self._late_request(gradient, grad)
-                handle = request.run(address, address)
-            except mpi_ops.HorovodInternalError as error:
-                first_error = first_error or error
-            if handle is not None:  # not yet done
-                self._late.remove(name)
-                self._begin_dense(gradient.group, handle)
-                first_error = self._finish_one(gradient.exchange, first_error, write)
-                continue
-            if write and first_error is None:
-                self._write_back(gradient.parameter(), gradient.tensor, gradient.context)
-            self._late.remove(name)
-            gradient.forget_exchange()
+        try:
+            for name, gradient, grad in self._late.in_time():
+                first_error = self._run_late(name, gradient, grad, first_error, write)
+        except BaseException:  # of a signal handler, such as Ctrl-C's; synchronize() may be repeated
+            self._late.put_off(self._submit_late)
+            raise
         return first_error
+
+    def _run_late(self, name, gradient, grad, first_error, write):
+        request, address = self._late_request(gradient, grad)
+        handle = None
+        try:
+            handle = request.run(address, address)
+        except mpi_ops.HorovodInternalError as error:
+            first_error = first_error or error
+        except BaseException:
+            self._end_run(name, gradient, request.under_way(), write and first_error is None)
+            raise
+        self._end_run(name, gradient, handle, write and first_error is None)
+        return first_error if handle is None else self._finish_one(gradient.exchange, first_error, write)
+
+    def _end_run(self, name, gradient, handle, write):
+        """A late gradient is under way like others, or it is exchanged (None)."""
+        self._late.remove(name)
+        if handle is not None:
+            self._begin_dense(gradient.group, handle)
+            return
+        if write:
+            self._write_back(gradient.parameter(), gradient.tensor, gradient.context)
+        gradient.forget_exchange()
 
     def _submit_late(self):
         """Starts the exchange of late gradients after all, before a call that waits for other ranks. Those for which that
