@@ -222,6 +222,23 @@ def test_a_step_waits_for_the_thread_that_submits_late_gradients(hvd, torch, lat
     thread.join()
 
 
+def test_gradients_that_meet_the_end_of_the_world_are_computed_anew(hvd, torch, active, monkeypatch):
+    """By an optimizer that is no part of the state, whose load_state_dict() nobody calls."""
+    from horovod.common import _library
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    with monkeypatch.context() as ended:
+        def submit(*unused):
+            raise _library.error(_library.ABORTED)
+
+        ended.setattr(_library.Request, 'submit', submit)
+        with pytest.raises(hvd.mpi_ops.HorovodInternalError):
+            loss_of(model, batch(torch)).backward()
+    optimizer.zero_grad()
+    loss_of(model, batch(torch)).backward()
+    optimizer.step()
+
+
 def test_names_depend_on_the_order_of_use_in_an_elastic_job(hvd, torch, one_by_one):
     """Ranks that were in the world before have wrapped their models in that one."""
     models = [make_model(torch), make_model(torch)]

@@ -218,7 +218,16 @@ class _DistributedOptimizer(object):
                 self._late.add(self._travel_name(gradient), gradient, p.grad)
                 self._late.put_off(self._submit_late)
             else:
-                self._submit(gradient.group)
+                self._submit_ready(gradient.group)
+
+    def _submit_ready(self, group):
+        try:
+            self._submit(group)
+        except mpi_ops.HorovodInternalError:  # the world has ended; the next one computes these anew
+            for gradient in group:
+                if gradient.exchange is None:
+                    gradient.delay = self.backward_passes_per_step
+            raise
 
     def _is_late(self, gradient, grad):
         return self._late.may_have(gradient) and grad.layout == torch.strided and not gradient.home.holds(grad)
