@@ -23,8 +23,7 @@ from conftest import DEADLINE, REPO, hvdrun_path, kill, wait_until, foreign_work
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 MPIRUN = shutil.which("mpirun")
 needs_mpirun = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun")
-MESH = REPO / "runtime" / "net" / "mesh"
-MESH_VERSION = int(re.search(r"kMeshVersion = (\d+);", (MESH / "mesh_handshake.h").read_text())[1])
+MESH_VERSION = int(re.search(r"kMeshVersion = (\d+);", (REPO / "runtime/net/mesh/mesh_handshake.h").read_text())[1])
 
 # Variables that a launcher or an outer job may have left in our own environment.
 FOREIGN = re.compile("^(HOROVOD_|HVD_AGENT|HVD_SLOT|HVD_JOB|OMPI_|PMIX_|PMI_|SLURM_|MPI_LOCAL)")

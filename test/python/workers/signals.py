@@ -69,7 +69,7 @@ for step in range(6):
             raise SystemExit('step {} was not ended'.format(step))
         except Enough:
             assert optimizer._late or optimizer._under_way
-        if step >= 4:  # a call that waits submits what is left, for which the others wait before they come to theirs
+        if step >= 4:  # the barrier submits what is left: the others wait for that before they come to their barrier
             hvd.barrier()
         optimizer.step()
     else:
