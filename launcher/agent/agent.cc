@@ -127,7 +127,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   OomBaseline oom_baseline_{oom_.Kills()};
   bool finishing_ = false, said_gone_ = false, orphaned_ = false;
   int code_ = kAgentFailed;
-  MasterPort master_port_;
+  MasterPort master_port_{[this](const ToDriver& message) { Send(message); }};
   std::optional<PlaceServer> places_;  // of a job whose ranks another launcher starts
   TreeMember tree_;
   RelayEnd relay_;
@@ -231,6 +231,7 @@ void Agent::OnDriverMessage(ToAgent message) {
       [this](const UseRelay& use) { relay_.Use(use); },
       [this](const SignalWorkers& signal) { PassOn(signal); },
       [this](const SignalWorker& signal) { signals_.Take(signal); },
+      [this](const MasterPortTaken& taken) { master_port_.Handle(taken); },
       [this](const FinishJob&) { Finish(); },
       [this](const auto& other) {
         if constexpr (requires { generations_.Take(other); }) {
@@ -251,7 +252,7 @@ void Agent::OnDriverFlushed() {
 void Agent::EverySecond() {
   SendPulseToWarden();
   oom_baseline_.Look(oom_.Kills(), [this] { return workers_.AnyDying(IsDying); });
-  if (auto taken = master_port_.Look(start(), SteadyNow())) Send(*taken);
+  master_port_.Look(start(), SteadyNow());
   second_timer_.expires_after(kPulseEvery);
   second_timer_.async_wait([this](const asio::error_code& error) {
     if (!error) EverySecond();

@@ -83,6 +83,7 @@ class AgentMessages {
   void On(uint32_t host, const TreeCut& cut);
   void On(uint32_t host, const TimeTold& told);
   void On(uint32_t host, const StallSeen& seen);
+  void On(uint32_t host, const MasterPortTaken& taken);
   void On(uint32_t host, const RanksExamined& examined);
   void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
   void On(uint32_t host, const StopRequested& request) {

@@ -46,11 +46,14 @@ JobCounts CountsOf(const JobState& state) {
   return counts;
 }
 
-// The hint about how the command explains the failure of a rank.
-std::string Hint(const JobState& state, const std::vector<std::string>& command) {
+// The hint about how the command, or a port that is taken, explains the failure of a rank.
+std::string Hint(const DriverParts& parts) {
+  const JobState& state = parts.state;
   if (!state.failure || state.failure->kind != JobFailure::Kind::kRank) return "";
   const std::optional<uint32_t> cause = FirstFailedRank(state);
-  return cause ? FailureHint(command, state.ranks[*cause].last_stderr) : "";
+  return cause ? FailureHint(parts.options.command, state.ranks[*cause].last_stderr,
+                             parts.port_taken.value_or(""))
+               : "";
 }
 
 // Writes the error file of a job that failed; the sentence when it cannot.
@@ -260,7 +263,7 @@ int Driver::Finish() {
   CloseTimelines();
   host_watch_.reset();
   signals_.Close();  // a job that waits for its reader can be interrupted
-  const std::string last = Report(state) + Hint(state, parts_.options.command) +
+  const std::string last = Report(state) + Hint(parts_) +
                            WriteErrorFileIfFailed(state, parts_.options);
   parts_.screen.Finish(last, EndedByItself(state) ? kPatience : kOutputLimit);
   const int code = ExitCode(state);

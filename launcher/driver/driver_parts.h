@@ -84,6 +84,8 @@ struct DriverParts {
   // By host: the port for MASTER_PORT that its agent holds, and the facts that it reported.
   std::vector<uint32_t> free_ports;
   std::vector<AgentFacts> facts;
+  // What is wrong with the port of MASTER_PORT: a clause.
+  std::optional<std::string> port_taken;
   // Nothing of the job is left, but cleanups may still run.
   bool job_over = false;
   // While ranks read stdin.

@@ -115,6 +115,7 @@ void Fields(auto& f, MaybeConst<RanksJoined> auto& m) { f(m.spans); }
 void Fields(auto& f, MaybeConst<TreeCut> auto& m) { f(m.reason); }
 void Fields(auto& f, MaybeConst<PlacesRefused> auto& m) { f(m.reason); }
 void Fields(auto& f, MaybeConst<PlaceTaken> auto& m) { f(m.place, m.of); }
+void Fields(auto& f, MaybeConst<MasterPortTaken> auto& m) { f(m.uid, m.port, m.host); }
 void Fields(auto& f, MaybeConst<AgentPath> auto& m) { f(m.hvdrun, m.resume_address); }
 void Fields(auto& f, MaybeConst<AskTime> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<ExamineHost> auto& m) {

@@ -249,6 +249,16 @@ struct AskRings {
 // (launcher/places). Sent before StartJob. Answered by a PlaceTaken for each, or PlacesRefused.
 struct AwaitPlaces {};
 
+// ---- both ways
+
+// A process of another user listens at the port that MASTER_PORT names, found by the agent of rank
+// 0, passed on to the others: a rank that connects there ends the job.
+struct MasterPortTaken {
+  uint32_t uid = 0;
+  uint32_t port = 0;
+  std::string host;  // rank 0's
+};
+
 // ---- both ways: connections that the driver passes on (relay_switch.h)
 
 // Bytes of one connection and direction that may be on the way between the two agents.
@@ -508,7 +518,8 @@ using ToAgent =
                  KeyValue, ProbeConnectivity, LookAtCommand, TreeDown, Resend, AskTime, ExamineHost,
                  OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
                  AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit,
-                 TraceTaken, AskMemory, ExamineRanks, AskCounts, AskRings, AwaitPlaces>;
+                 TraceTaken, AskMemory, ExamineRanks, AskCounts, AskRings, AwaitPlaces,
+                 MasterPortTaken>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
@@ -516,7 +527,7 @@ using ToDriver =
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
                  MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
-                 PlacesRefused, PlaceTaken>;
+                 PlacesRefused, PlaceTaken, MasterPortTaken>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

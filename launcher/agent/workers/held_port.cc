@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "launcher/process/proc_file.h"
@@ -38,7 +39,49 @@ std::string TableText(const std::string& address) {
   return text;
 }
 
+// Of both tables: that of IPv6 has IPv4 addresses behind this.
+bool IsThere(std::string_view at, std::string_view wanted) {
+  constexpr std::string_view kMapped = "0000000000000000FFFF0000";
+  return at == wanted || (at.starts_with(kMapped) && at.substr(kMapped.size()) == wanted);
+}
+
 bool IsAnyAddress(std::string_view text) { return text.find_first_not_of('0') == text.npos; }
+
+struct TablePlace {
+  std::string_view address;
+  uint32_t port = 0;
+};
+
+struct TableLine {
+  TablePlace local, remote;
+  std::string_view state;
+  uid_t user = 0;
+};
+
+std::optional<TablePlace> ParsePlace(std::string_view word) {
+  const size_t colon = word.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto port = ParseWhole<uint32_t>(word.substr(colon + 1), 16);
+  if (!port) return std::nullopt;
+  return TablePlace{word.substr(0, colon), *port};
+}
+
+// "  sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid ..."
+std::vector<TableLine> LinesOf(std::string_view table) {
+  constexpr size_t kLocal = 1, kRemote = 2, kState = 3, kUid = 7;
+  std::vector<TableLine> lines;
+  while (!table.empty()) {
+    const size_t end = std::min(table.find('\n'), table.size());
+    const std::vector<std::string_view> words = WordsOf(table.substr(0, end));
+    table.remove_prefix(std::min(end + 1, table.size()));
+    if (words.size() <= kUid) continue;
+    const std::optional<TablePlace> local = ParsePlace(words[kLocal]);
+    const std::optional<TablePlace> remote = ParsePlace(words[kRemote]);
+    const auto user = ParseWhole<uid_t>(words[kUid]);
+    if (local && remote && user) lines.push_back({*local, *remote, words[kState], *user});
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -60,23 +103,24 @@ void HeldPort::LetServersListen() {
 }
 
 std::optional<uid_t> ListenerIn(std::string_view table, const std::string& address, uint32_t port) {
-  const std::string wanted = TableText(address);
   constexpr std::string_view kListening = "0A";
-  // "  sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid ..."
-  constexpr size_t kLocal = 1, kState = 3, kUid = 7;
-  while (!table.empty()) {
-    const size_t end = std::min(table.find('\n'), table.size());
-    const std::vector<std::string_view> words = WordsOf(table.substr(0, end));
-    table.remove_prefix(std::min(end + 1, table.size()));
-    if (words.size() <= kUid || words[kState] != kListening) continue;
-    const size_t colon = words[kLocal].find(':');
-    if (colon == std::string_view::npos) continue;
-    const std::string_view at = words[kLocal].substr(0, colon);
-    if (at != wanted && !IsAnyAddress(at)) continue;
-    if (ParseWhole<uint32_t>(words[kLocal].substr(colon + 1), 16) != port) continue;
-    if (const auto uid = ParseWhole<uid_t>(words[kUid])) return uid;
+  const std::string wanted = TableText(address);
+  for (const TableLine& line : LinesOf(table)) {
+    if (line.state != kListening || line.local.port != port) continue;
+    if (IsThere(line.local.address, wanted) || IsAnyAddress(line.local.address)) return line.user;
   }
   return std::nullopt;
+}
+
+bool ConnectionIn(std::string_view table, const std::string& address, uint32_t port, uid_t user) {
+  constexpr std::string_view kEstablished = "01", kCloseWait = "08";
+  const std::string wanted = TableText(address);
+  return std::ranges::any_of(LinesOf(table), [&](const TableLine& line) {
+    const bool open = line.state == kEstablished || line.state == kCloseWait;
+    if (!open || line.remote.port != port || line.user != user) return false;
+    return wanted.empty() || IsThere(line.remote.address, wanted) ||
+           line.remote.address == line.local.address;
+  });
 }
 
 std::optional<uid_t> ListenerAt(const std::string& address, uint32_t port) {
@@ -84,6 +128,12 @@ std::optional<uid_t> ListenerAt(const std::string& address, uint32_t port) {
     if (std::optional<uid_t> uid = ListenerIn(ReadProcFile(name), address, port)) return uid;
   }
   return std::nullopt;
+}
+
+bool ConnectedTo(const std::string& address, uint32_t port, uid_t user) {
+  return std::ranges::any_of(std::array{"net/tcp", "net/tcp6"}, [&](const char* name) {
+    return ConnectionIn(ReadProcFile(name), address, port, user);
+  });
 }
 
 }  // namespace hvd

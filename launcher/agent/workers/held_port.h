@@ -37,6 +37,15 @@ std::optional<uid_t> ListenerIn(std::string_view table, const std::string& addre
 // The same of this machine, over both tables.
 std::optional<uid_t> ListenerAt(const std::string& address, uint32_t port);
 
+// Whether a process of `user` is connected to this port of the numeric address, or of any address
+// of this machine itself. Of a name that is no numeric address the port alone counts. Connections
+// whose owner the kernel does not record any more (TIME_WAIT and the like) do not count: anybody
+// could leave them behind. Pure.
+bool ConnectionIn(std::string_view table, const std::string& address, uint32_t port, uid_t user);
+
+// The same of this machine, over both tables.
+bool ConnectedTo(const std::string& address, uint32_t port, uid_t user);
+
 }  // namespace hvd
 
 #endif  // HVD_LAUNCHER_AGENT_WORKERS_HELD_PORT_H_

@@ -8,6 +8,12 @@
 #include "runtime/base/text/format.h"
 
 namespace hvd {
+namespace {
+
+constexpr const char* kAdvice =
+    "start the job again, or name another port with -x MASTER_PORT=N";
+
+}  // namespace
 
 void MasterPort::Open(const StartJob& start, TimePoint now) {
   port_.LetServersListen();
@@ -19,18 +25,28 @@ void MasterPort::Open(const StartJob& start, TimePoint now) {
   if (is_here && is_ours && start.master_port != 0) watched_until_ = now + kWatch;
 }
 
-std::optional<WorkerNotStarted> MasterPort::Look(const StartJob& start, TimePoint now) {
-  if (!watched_until_) return std::nullopt;
-  const std::optional<uid_t> listener = listener_at_(start.master_address, start.master_port);
-  if (!listener && now < *watched_until_) return std::nullopt;
+void MasterPort::LookForListener(const StartJob& start, TimePoint now) {
+  const std::optional<uid_t> listener =
+      tables_.listener_at(start.master_address, start.master_port);
+  if (!listener && now < *watched_until_) return;
   watched_until_.reset();
-  if (!listener || *listener == ::geteuid() || *listener == 0) return std::nullopt;
-  return WorkerNotStarted{
-      0, EADDRINUSE,
-      Format(
-          "port {} of host {}, which MASTER_PORT names, was taken by another user (uid {}) before "
-          "rank 0 listened there; start the job again, or name another port with -x MASTER_PORT=N",
-          start.master_port, start.host, *listener)};
+  if (!listener || *listener == ::geteuid() || *listener == 0) return;
+  stranger_ = MasterPortTaken{*listener, start.master_port, start.host};
+  send_(*stranger_);
+}
+
+// The first look that finds the server may find a rank connected to it.
+void MasterPort::Look(const StartJob& start, TimePoint now) {
+  if (watched_until_) LookForListener(start, now);
+  if (!stranger_ || start.slots.empty()) return;
+  if (!tables_.connected_to(start.master_address, stranger_->port, ::geteuid())) return;
+  const uint32_t worker = start.workers.empty() ? start.slots[0].rank : start.workers[0];
+  send_(WorkerNotStarted{
+      worker, EADDRINUSE,
+      Format("a rank on host {} connected to port {} of host {}, which MASTER_PORT names, and "
+             "another user (uid {}) listens there; {}",
+             start.host, stranger_->port, stranger_->host, stranger_->uid, kAdvice)});
+  stranger_.reset();
 }
 
 }  // namespace hvd

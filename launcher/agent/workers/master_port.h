@@ -1,7 +1,11 @@
 // MasterPort: the port of MASTER_PORT on rank 0's host. Held until rank 0 may listen there, and
 // watched until it does: a server of another user would receive what the ranks send to rank 0.
+// Anybody may listen there, so that alone is a warning; the job ends once one of its ranks is
+// connected to such a server.
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_MASTER_PORT_H_
 #define HVD_LAUNCHER_AGENT_WORKERS_MASTER_PORT_H_
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
@@ -20,22 +24,34 @@ class MasterPort {
   // A script imports and loads before it listens; one that never does is not watched for ever.
   static constexpr Duration kWatch = std::chrono::minutes(2);
 
-  // As ListenerAt.
-  using FindListener = std::function<std::optional<uid_t>(const std::string& address, uint32_t)>;
-  explicit MasterPort(FindListener listener_at = ListenerAt)
-      : listener_at_(std::move(listener_at)) {}
+  // As ListenerAt and ConnectedTo.
+  struct Tables {
+    std::function<std::optional<uid_t>(const std::string& address, uint32_t port)> listener_at =
+        ListenerAt;
+    std::function<bool(const std::string& address, uint32_t port, uid_t)> connected_to =
+        ConnectedTo;
+  };
+  using Send = std::function<void(const ToDriver& message)>;
+  explicit MasterPort(Send send, Tables tables = {})
+      : send_(std::move(send)), tables_(std::move(tables)) {}
 
   uint32_t port() const { return port_.port(); }
   // From now on servers may listen, of any user: the kernel makes no difference. The port is
   // watched if rank 0 is here and the user's environment names no other one.
   void Open(const StartJob& start, TimePoint now);
-  // Call now and then; returns the text to report when another user has the port.
-  std::optional<WorkerNotStarted> Look(const StartJob& start, TimePoint now);
+  // Rank 0's agent found this server of another user; ranks of this host are not to use it.
+  void Handle(const MasterPortTaken& taken) { stranger_ = taken; }
+  // Call now and then.
+  void Look(const StartJob& start, TimePoint now);
 
  private:
-  const FindListener listener_at_;
+  void LookForListener(const StartJob& start, TimePoint now);
+
+  const Send send_;
+  const Tables tables_;
   HeldPort port_{/*everywhere=*/true};
   std::optional<TimePoint> watched_until_;
+  std::optional<MasterPortTaken> stranger_;  // until a rank of this host is connected there
 };
 
 }  // namespace hvd

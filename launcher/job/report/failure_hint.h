@@ -13,8 +13,10 @@ namespace hvd {
 // (env, nice). Pure.
 std::string IsolatingOption(const std::vector<std::string>& command);
 
-// A line for the report on a failed rank, or "". Pure.
-std::string FailureHint(const std::vector<std::string>& command, std::string_view last_stderr);
+// A line for the report on a failed rank, or "". `port_taken` says who has the port of MASTER_PORT;
+// empty: nobody else. Pure.
+std::string FailureHint(const std::vector<std::string>& command, std::string_view last_stderr,
+                        const std::string& port_taken = "");
 
 }  // namespace hvd
 

@@ -76,6 +76,7 @@ std::vector<ToAgent> OneOfEachToAgent() {
   all.emplace_back(DismissWorker{1, "why"});
   all.emplace_back(HoldCommits{3});
   all.emplace_back(ActAtCommit{3, 7, 2, 5000});
+  all.emplace_back(MasterPortTaken{7, 29500, "h"});
   return all;
 }
 const std::vector<ToAgent> kToAgent = OneOfEachToAgent();
@@ -127,6 +128,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(RingsOver{1});
   all.emplace_back(PlacesRefused{"no"});
   all.emplace_back(PlaceTaken{1, 2});
+  all.emplace_back(MasterPortTaken{7, 29500, "h"});
   return all;
 }
 const std::vector<ToDriver> kToDriver = OneOfEachToDriver();
@@ -175,6 +177,7 @@ constexpr const char* kToAgentBytes[] = {
     "170100000003000000776879",
     "180300000000000000",
     "19030000000000000007000000000000000200000088130000",
+    "20070000003c7300000100000068",
 };
 constexpr const char* kToDriverBytes[] = {
     "000100000002000000050000006d65616e7303000000302e310700000004000000626f6f740800000010000000",
@@ -226,6 +229,7 @@ constexpr const char* kToDriverBytes[] = {
     "2501000000",
     "26020000006e6f",
     "270100000002000000",
+    "28070000003c7300000100000068",
 };
 
 template <typename Messages, typename Encode>
