@@ -342,6 +342,7 @@ Result<AdoptOptions> ParseAdoptArguments(const std::vector<std::string>& argumen
 
 int RunAdoptingAgent(AdoptOptions options, UniqueFd listener) {
   ::signal(SIGPIPE, SIG_IGN);
+  for (int signal : {SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);  // they are for the ranks
   // The rank that made the socket may end long before its agent.
   if (Status ours = ListenInOwnName(listener.get()); !ours.ok()) {
     LogError(ours.message());

@@ -108,6 +108,8 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void StartWorkers();
   void PassOn(const SignalWorkers& message);
   bool AskToStop(int signal);
+  bool HandleWarning(int signal);
+  void Forward(const ForwardSignal& message);
   void Finish();
   void FinishIfSilent();
   void TerminateOrphans();
@@ -171,7 +173,9 @@ Agent::Agent(AgentOptions options)
                [this](pid_t pid, int status) { host_.NoteReaped(pid, status); }),
       generations_({io_, workers_, signals_, relay_, traces_, recorders_, tuner_},
                    [this](const ToDriver& message) { Send(message); }),
-      stop_signals_(io_, [this](int signal) { return AskToStop(signal); }),
+      stop_signals_(
+          io_, [this](int signal) { return AskToStop(signal); },
+          [this](int signal) { return HandleWarning(signal); }),
       examiner_(io_, clock_, [this](const ToDriver& message) { Send(message); }),
       recorders_(io_, [this](const ToDriver& message) { driver_.Send(message); }),
       tuner_(
@@ -180,6 +184,7 @@ Agent::Agent(AgentOptions options)
           [this](std::span<const TraceRecord> records) { traces_.Add(0, records); }) {}
 
 int Agent::Run() {
+  stop_signals_.OpenWarnings();
   BecomeSubreaper();
   if (options_.line) {
     driver_.Open(std::move(*options_.line), std::move(options_.input));
@@ -231,6 +236,7 @@ void Agent::OnDriverMessage(ToAgent message) {
       [this](const UseRelay& use) { relay_.Use(use); },
       [this](const SignalWorkers& signal) { PassOn(signal); },
       [this](const SignalWorker& signal) { signals_.Take(signal); },
+      [this](const ForwardSignal& signal) { Forward(signal); },
       [this](const MasterPortTaken& taken) { master_port_.Handle(taken); },
       [this](const FinishJob&) { Finish(); },
       [this](const auto& other) {
@@ -360,6 +366,22 @@ bool Agent::AskToStop(int signal) {
   if (!generations_.in_use() || orphaned_) return false;
   Send(StopRequested{signal});
   return true;
+}
+
+// Schedulers send these to all processes of a step. True: SIGUSR1 is a request to stop after the
+// step, and an elastic job does nothing else about it.
+bool Agent::HandleWarning(int signal) {
+  const bool asked = signal == SIGUSR1 && AskToStop(signal);
+  if (asked && start().elastic != 0) return true;
+  Forward({0, signal});
+  return asked;
+}
+
+void Agent::Forward(const ForwardSignal& message) {
+  const uint32_t ranks = signals_.Forward(
+      message.signal, message.number != 0,
+      [this](uint32_t slot) { return generations_.PidOf(slot); }, SteadyNow());
+  Send(SignalForwarded{message.number, message.signal, ranks});
 }
 
 void Agent::Finish() {

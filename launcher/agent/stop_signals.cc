@@ -3,22 +3,37 @@
 #include <signal.h>
 
 namespace hvd {
+namespace {
 
-void StopSignals::Open() {
-  for (int signal : {SIGTERM, SIGUSR1}) {
-    struct sigaction inherited {};
-    if (::sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
-      signals_.add(signal);
-  }
-  Wait();
+void AddUnlessIgnored(asio::signal_set& signals, int signal) {
+  struct sigaction inherited {};
+  if (::sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+    signals.add(signal);
 }
 
-void StopSignals::Wait() {
-  signals_.async_wait([this](const asio::error_code& error, int signal) {
+}  // namespace
+
+void StopSignals::OpenWarnings() {
+  AddUnlessIgnored(warnings_, SIGUSR1);
+  AddUnlessIgnored(warnings_, SIGUSR2);
+  WaitForWarning();
+}
+
+void StopSignals::WaitForWarning() {
+  warnings_.async_wait([this](const asio::error_code& error, int signal) {
     if (error) return;
-    // They have their default effect again before the answer: the next may come as soon as the
-    // driver has spoken of this one.
-    signals_.clear();
+    if (warn_(signal)) terms_.clear();
+    WaitForWarning();
+  });
+}
+
+void StopSignals::Open() {
+  AddUnlessIgnored(terms_, SIGTERM);
+  terms_.async_wait([this](const asio::error_code& error, int signal) {
+    if (error) return;
+    // It has its default effect again before the answer: the next may come as soon as the driver
+    // has spoken of this one.
+    terms_.clear();
     if (!ask_(signal)) ::raise(signal);
   });
 }

@@ -1,6 +1,6 @@
-// StopSignals: SIGTERM and SIGUSR1 to the agent of an elastic job. The first of them asks the job
-// to stop after its step; one that cannot, and every later one, ends the agent as it would end any
-// process.
+// StopSignals: the signals to an agent that are no faults. SIGUSR1 and SIGUSR2 warn, and are for the
+// ranks. SIGTERM to the agent of an elastic job asks the job to stop after its step: one that
+// cannot, and one that comes after such a request, ends the agent as it would end any process.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_AGENT_STOP_SIGNALS_H_
@@ -15,18 +15,22 @@ namespace hvd {
 
 class StopSignals {
  public:
-  // `ask`: passes the request on; false: no rank of this host trains.
-  StopSignals(asio::io_context& io, std::function<bool(int signal)> ask)
-      : signals_(io), ask_(std::move(ask)) {}
+  // `ask`: passes the request on; false: no rank of this host trains. `warn`: passes the signal on;
+  // true: as such a request.
+  StopSignals(asio::io_context& io, std::function<bool(int signal)> ask,
+              std::function<bool(int signal)> warn)
+      : terms_(io), warnings_(io), ask_(std::move(ask)), warn_(std::move(warn)) {}
 
-  // From now on. A signal that was ignored when this process began stays ignored.
+  // From now on SIGUSR1 and SIGUSR2 are passed on, and with `Open` SIGTERM asks. A signal that was
+  // ignored when this process began stays ignored.
+  void OpenWarnings();
   void Open();
 
  private:
-  void Wait();
+  void WaitForWarning();
 
-  asio::signal_set signals_;
-  const std::function<bool(int signal)> ask_;
+  asio::signal_set terms_, warnings_;
+  const std::function<bool(int signal)> ask_, warn_;
 };
 
 }  // namespace hvd

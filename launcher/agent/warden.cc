@@ -111,6 +111,7 @@ int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine
     return agent(std::move(line));
   }
   line = {};
+  for (int signal : {SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);  // its agent passes them on
   LetGoOfStream();
   WatchPulse(pid, pulses.get(), bearer);
   int code = WaitFor(pid);

@@ -58,6 +58,8 @@ class WorkerGenerations final : private HostGenerationsObserver {
   // As HostGenerations; after Open.
   uint64_t CommitsOf(uint32_t slot) const { return host_->CommitsOf(slot); }
   void NoteExit(uint32_t slot, int pid) { host_->NoteExit(slot, pid); }
+  // The process of the slot that called hvd.init(); 0: none has.
+  int PidOf(uint32_t slot) const { return host_ ? host_->PidOf(slot) : 0; }
   // The workers have ended.
   void DropPage();
 

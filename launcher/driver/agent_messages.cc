@@ -154,6 +154,12 @@ void AgentMessages::On(uint32_t host, const MasterPortTaken& taken) {
   }
 }
 
+void AgentMessages::On(uint32_t host, const SignalForwarded& answer) {
+  const std::string sentence =
+      parts_.forwarded_signals.Take(host, parts_.NameOf(host), answer, now_);
+  if (!sentence.empty() && !parts_.state.asked()) parts_.screen.Print(sentence);
+}
+
 void AgentMessages::On(uint32_t host, const WantKey& want) {
   parts_.agents.BreakUnless(host, parts_.kv_service.Want(host, want));
 }

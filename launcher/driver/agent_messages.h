@@ -86,8 +86,9 @@ class AgentMessages {
   void On(uint32_t host, const MasterPortTaken& taken);
   void On(uint32_t host, const RanksExamined& examined);
   void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
+  void On(uint32_t host, const SignalForwarded& answer);
   void On(uint32_t host, const StopRequested& request) {
-    if (parts_.elastic()) parts_.dispatch(StopAsked{request.signal, {}, host});
+    parts_.dispatch(StopAsked{request.signal, {}, host});
   }
 
   DriverParts& parts_;

@@ -20,6 +20,7 @@
 #include "launcher/driver/run_watch.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/job_pause.h"
+#include "launcher/job/report/describe_end.h"
 #include "launcher/job/report/failure_hint.h"
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
@@ -121,6 +122,7 @@ class Driver final : public AgentConnectionObserver {
   void StopWhenCleared();
   void CleanUp(uint32_t host);
   void OnSignal(int signal);
+  void Forward(int signal);
   void WatchOwnRun();
   void LookAtOwnRun();
   void ScheduleDeadline();
@@ -211,7 +213,7 @@ int Driver::Run() {
 }
 
 void Driver::Begin() {
-  signals_.Open(parts_.elastic());
+  signals_.Open();
   if (Status open = status_listener_.Open(parts_.options.job_id); !open.ok())
     parts_.log.Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
   OpenLive();
@@ -315,6 +317,8 @@ void Driver::OnHostAway(uint32_t host, const std::string& reason) {
 
 void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
   if (parts_.agents[host].left_alone()) CleanUp(host);
+  const std::string unheard = parts_.forwarded_signals.HostGone(host, SteadyNow());
+  if (!unheard.empty() && !parts_.state.asked()) parts_.screen.Print(unheard);
   if (parts_.tree.Has(host)) parts_.relay.HostGone(parts_.tree.NumberOf(host));
   if (reason.empty()) return Dispatch(AgentFinished{host});
   Dispatch(AgentLost{host, reason});
@@ -344,10 +348,25 @@ void Driver::OnSignal(int signal) {
   switch (ActionFor(signal, parts_.job_over)) {
     case SignalAction::kLeave: return parts_.io.stop();
     case SignalAction::kInterrupt: return Dispatch(Interrupted{signal});
-    case SignalAction::kStopAfterStep: return Dispatch(StopAsked{signal, {}});
+    case SignalAction::kForward: return Forward(signal);
+    case SignalAction::kNothing: return;
     case SignalAction::kResume: return Dispatch(Resumed{});
     case SignalAction::kPause: Dispatch(Paused{}); return JobSignals::StopSelf();
   }
+}
+
+// In an elastic job whose ranks train, SIGUSR1 is a request to stop and nothing else.
+void Driver::Forward(int signal) {
+  const JobState& state = parts_.state;
+  if (signal == SIGUSR1 && state.elastic && (state.elastic->running || state.elastic->stop_asked))
+    return Dispatch(StopAsked{signal, {}});
+  const std::vector<uint32_t> hosts = parts_.HostsAtWork();
+  if (hosts.empty())
+    return parts_.screen.Print("no rank runs yet that could get " + SignalText(signal) +
+                               "; the job goes on");
+  const ForwardSignal message = parts_.forwarded_signals.Begin(signal, hosts);
+  for (uint32_t host : hosts) parts_.agents.Send(host, message);
+  if (signal == SIGUSR1 && !state.elastic) Dispatch(StopAsked{signal, {}});
 }
 
 void Driver::ScheduleDeadline() {

@@ -17,6 +17,7 @@
 #include "launcher/driver/driver_log.h"
 #include "launcher/driver/driver_options.h"
 #include "launcher/driver/remote_cleanup.h"
+#include "launcher/driver/services/forwarded_signals.h"
 #include "launcher/driver/services/kv_service.h"
 #include "launcher/driver/services/rank_troubles.h"
 #include "launcher/driver/services/stdin_broadcast.h"
@@ -78,6 +79,7 @@ struct DriverParts {
   KvService kv_service;
   RelaySwitch relay;  // knows hosts by their numbers in the tree
   RankTroubles troubles;
+  ForwardedSignals forwarded_signals;
   StallRounds stalls;
   ClockSchedule clock_schedule;
   RemoteCleanups cleanups;

@@ -7,13 +7,15 @@ namespace hvd {
 SignalAction ActionFor(int signal, bool job_over) {
   if (signal == SIGCONT) return SignalAction::kResume;
   if (signal == SIGTSTP) return SignalAction::kPause;
-  if (signal == SIGUSR1 && !job_over) return SignalAction::kStopAfterStep;
+  if (signal == SIGUSR1 || signal == SIGUSR2)
+    return job_over ? SignalAction::kNothing : SignalAction::kForward;
   return job_over ? SignalAction::kLeave : SignalAction::kInterrupt;
 }
 
-void JobSignals::Open(bool elastic) {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGUSR1}) {
-    if (signal == SIGUSR1 && !elastic) continue;
+void JobSignals::Open() {
+  for (int signal :
+       {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2, SIGQUIT, SIGXCPU, SIGALRM,
+        SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT}) {
     struct sigaction inherited {};
     if (::sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
       signals_.add(signal);

@@ -13,6 +13,7 @@
 #include "launcher/job/elastic/elastic_spares.h"
 #include "launcher/job/elastic/membership.h"
 #include "launcher/job/fixed_generations.h"
+#include "launcher/job/fixed_stop.h"
 #include "launcher/job/host_transition.h"
 #include "launcher/job/init_watch.h"
 #include "launcher/job/job_ending.h"
@@ -70,7 +71,8 @@ class JobTransition {
     if (change_.IsElastic()) TakeListing(*members_, event);
   }
   void On(const CommitsHeldBy& event) {
-    if (change_.IsElastic()) TakeHeld(*members_, event);
+    if (change_.IsElastic()) return TakeHeld(*members_, event);
+    if (!state_.elastic) HandleHeld(change_, event);
   }
   void On(const StopAsked& event);
   void On(const PlaceNews& event) {
@@ -185,6 +187,7 @@ bool JobTransition::MayStopAfterStep() const {
 }
 
 void JobTransition::On(const StopAsked& event) {
+  if (!state_.elastic) return hvd::AskToStop(change_, event);
   if (!MayStopAfterStep()) {
     if (state_.elastic && state_.elastic->stop_asked) return;
     return event.host ? hosts_.End(*event.host, event.signal) : On(Interrupted{SIGTERM});

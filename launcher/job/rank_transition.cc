@@ -10,6 +10,7 @@
 #include "launcher/job/elastic/elastic_generations.h"
 #include "launcher/job/elastic/elastic_losses.h"
 #include "launcher/job/fixed_generations.h"
+#include "launcher/job/fixed_stop.h"
 #include "launcher/job/job_ending.h"
 #include "launcher/job/state/rank_text.h"
 #include "launcher/process/process_end.h"
@@ -142,7 +143,8 @@ void RankTransition::Take(const WorkerExited& event) {
   if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, false);
   if (change_.IsElastic()) return TakeEnd(*members_, event.rank);
   BreakWaiting(change_, event.rank);
-  if (!event.end.ok() && !rank.ended_by_us) {
+  rank.forgiven = LeftAsAsked(state_, event.end);
+  if (!event.end.ok() && !rank.ended_by_us && !rank.forgiven) {
     JobFailure failure;
     failure.rank = event.rank;
     FailJob(change_, std::move(failure), RankText(state_, event.rank) + " " + EndText(event.end));

@@ -94,6 +94,7 @@ int EndAs(const ProcessEnd& end) {
 
 int HoldPlace(const std::string& job_id, uint32_t hosts) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // a launcher that is gone has no places
+  for (int signal : {SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);  // the agent forwards them
   const std::optional<PlaceNumber> number =
       PlaceNumberOf([](const char* name) { return GetEnv(name); });
   if (!number) {

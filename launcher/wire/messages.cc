@@ -116,6 +116,8 @@ void Fields(auto& f, MaybeConst<TreeCut> auto& m) { f(m.reason); }
 void Fields(auto& f, MaybeConst<PlacesRefused> auto& m) { f(m.reason); }
 void Fields(auto& f, MaybeConst<PlaceTaken> auto& m) { f(m.place, m.of); }
 void Fields(auto& f, MaybeConst<MasterPortTaken> auto& m) { f(m.uid, m.port, m.host); }
+void Fields(auto& f, MaybeConst<ForwardSignal> auto& m) { f(m.number, m.signal); }
+void Fields(auto& f, MaybeConst<SignalForwarded> auto& m) { f(m.number, m.signal, m.ranks); }
 void Fields(auto& f, MaybeConst<AgentPath> auto& m) { f(m.hvdrun, m.resume_address); }
 void Fields(auto& f, MaybeConst<AskTime> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<ExamineHost> auto& m) {

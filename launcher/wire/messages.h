@@ -126,6 +126,12 @@ struct SignalWorker {
   uint32_t rank = 0;
   int32_t signal = 0;
 };
+// hvdrun got a signal that warns (SIGUSR1, SIGUSR2): to the own process of each rank that handles it
+// (signal_receiver.h). Answered by SignalForwarded.
+struct ForwardSignal {
+  uint32_t number = 0;  // from 1
+  int32_t signal = 0;
+};
 // How much memory does this worker hold? Answered by MemoryTold, unless it has ended.
 struct AskMemory {
   uint32_t rank = 0;
@@ -405,7 +411,14 @@ struct PairMeasured {
 struct CommitsHeld {
   uint64_t generation = 0, most = 0;
 };
-// The agent of an elastic job, whose ranks train, got a signal that asks it to end.
+// The answer to ForwardSignal. Number 0: the agent itself got the signal.
+struct SignalForwarded {
+  uint32_t number = 0;
+  int32_t signal = 0;
+  uint32_t ranks = 0;  // of this host, that handle it
+};
+// The agent, whose ranks train, got a signal that asks for an end after the step: SIGUSR1, in an
+// elastic job also SIGTERM.
 struct StopRequested {
   int32_t signal = 0;
 };
@@ -519,7 +532,7 @@ using ToAgent =
                  OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
                  AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit,
                  TraceTaken, AskMemory, ExamineRanks, AskCounts, AskRings, AwaitPlaces,
-                 MasterPortTaken>;
+                 MasterPortTaken, ForwardSignal>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
@@ -527,7 +540,7 @@ using ToDriver =
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
                  MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
-                 PlacesRefused, PlaceTaken, MasterPortTaken>;
+                 PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -19,20 +19,20 @@
 
 namespace hvd {
 
+// What the kernel says of the sockets of this machine.
+struct SocketTables {
+  std::function<std::optional<uid_t>(const std::string& address, uint32_t port)> listener_at =
+      ListenerAt;
+  std::function<bool(const std::string& address, uint32_t port, uid_t)> connected_to = ConnectedTo;
+};
+
 class MasterPort {
  public:
   // A script imports and loads before it listens; one that never does is not watched for ever.
   static constexpr Duration kWatch = std::chrono::minutes(2);
 
-  // As ListenerAt and ConnectedTo.
-  struct Tables {
-    std::function<std::optional<uid_t>(const std::string& address, uint32_t port)> listener_at =
-        ListenerAt;
-    std::function<bool(const std::string& address, uint32_t port, uid_t)> connected_to =
-        ConnectedTo;
-  };
   using Send = std::function<void(const ToDriver& message)>;
-  explicit MasterPort(Send send, Tables tables = {})
+  explicit MasterPort(Send send, SocketTables tables = {})
       : send_(std::move(send)), tables_(std::move(tables)) {}
 
   uint32_t port() const { return port_.port(); }
@@ -48,7 +48,7 @@ class MasterPort {
   void LookForListener(const StartJob& start, TimePoint now);
 
   const Send send_;
-  const Tables tables_;
+  const SocketTables tables_;
   HeldPort port_{/*everywhere=*/true};
   std::optional<TimePoint> watched_until_;
   std::optional<MasterPortTaken> stranger_;  // until a rank of this host is connected there

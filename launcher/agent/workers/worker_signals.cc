@@ -5,13 +5,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "launcher/agent/workers/signal_receiver.h"
 #include "launcher/process/process_tree.h"
 
 namespace hvd {
 namespace {
 
 constexpr Duration kKillLimit = std::chrono::seconds(3);
+constexpr Duration kSameSignal = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -41,6 +44,28 @@ void WorkerSignals::SignalAll(int signal) {
   } else {
     SignalAll(SIGCONT);  // a process that is stopped gets no other signal
   }
+}
+
+uint32_t WorkerSignals::Forward(int signal, bool by_driver,
+                                const std::function<pid_t(uint32_t slot)>& rank_pid,
+                                TimePoint now) {
+  const auto last = forwarded_.find(signal);
+  if (last != forwarded_.end() && last->second.by_driver != by_driver &&
+      now < last->second.at + kSameSignal)
+    return last->second.ranks;
+  const std::vector<ProcessInfo> all = ListProcesses();
+  uint32_t ranks = 0;
+  for (uint32_t slot = 0; slot < workers_.start().slots.size(); ++slot) {
+    if (!workers_.running(slot)) continue;
+    const std::optional<ProcessInfo> receiver =
+        SignalReceiver(workers_.pid(slot), rank_pid(slot), all,
+                       [signal](pid_t pid) { return HandlesSignal(pid, signal); });
+    if (!receiver) continue;
+    SignalProcess(*receiver, signal);
+    ++ranks;
+  }
+  forwarded_[signal] = {now, by_driver, ranks};
+  return ranks;
 }
 
 void WorkerSignals::KillAll() {

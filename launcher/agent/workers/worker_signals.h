@@ -7,12 +7,15 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "launcher/agent/workers/worker_set.h"
 #include "launcher/wire/messages.h"
+#include "runtime/base/clock.h"
 
 namespace hvd {
 
@@ -29,6 +32,12 @@ class WorkerSignals {
   void SignalAll(int signal);
   // Kills everything below this agent; the exits come in as usual.
   void KillAll();
+  // A signal that warns, to the own process of every rank that handles it; how many do. It may come
+  // from the driver and, where it went to a whole step of a scheduler, to this agent itself: the
+  // second within a second is the same. `rank_pid`: the process of a slot that called hvd.init(); 0:
+  // none.
+  uint32_t Forward(int signal, bool by_driver, const std::function<pid_t(uint32_t slot)>& rank_pid,
+                   TimePoint now);
   // Between SIGSTOP and SIGCONT of the driver.
   bool paused() const { return paused_; }
 
@@ -37,6 +46,12 @@ class WorkerSignals {
   const std::string job_id_;
   const std::function<void(pid_t, int status)> on_reaped_;
   bool paused_ = false;
+  struct Forwarded {
+    TimePoint at{};
+    bool by_driver = false;
+    uint32_t ranks = 0;
+  };
+  std::map<int, Forwarded> forwarded_;  // by signal: the last one
 };
 
 }  // namespace hvd

@@ -80,6 +80,7 @@ void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
 void AskToStop(ElasticChange& change, const StopAsked& asked) {
   if (std::exchange(change.elastic.stop_asked, true)) return;
   change.elastic.stop_grace = asked.grace;
+  change.elastic.stop_signal = asked.signal;
   const std::string agent =
       asked.host ? "the agent on host " + change.state.plan.hosts[*asked.host] + " was " : "";
   change.Tell(

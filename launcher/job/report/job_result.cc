@@ -36,6 +36,11 @@ std::optional<uint32_t> FirstFailedRank(const JobState& state) {
   return FirstCause(departures, state.clocks);
 }
 
+int StopSignal(const JobState& state) {
+  if (!state.elastic) return state.stop.acting ? state.stop.signal : 0;
+  return state.elastic->stop_asked ? state.elastic->stop_signal : 0;
+}
+
 bool EndedByItself(const JobState& state) {
   return state.interrupts == 0 &&
          !(state.failure && state.failure->kind == JobFailure::Kind::kTimeout);
@@ -46,7 +51,7 @@ int ExitCode(const JobState& state) {
     const bool stopped = std::ranges::any_of(state.ranks, [](const RankRecord& rank) {
       return rank.end && rank.end->exit_code() == kStoppedExitCode;
     });
-    return stopped && state.elastic && state.elastic->stop_asked ? kStoppedExitCode : 0;
+    return stopped && StopSignal(state) != 0 ? kStoppedExitCode : 0;
   }
   if (!IsOfARank(state.failure->kind)) return state.failure->exit_code;
   std::optional<uint32_t> first = FirstFailedRank(state);

@@ -17,6 +17,9 @@ std::optional<uint32_t> FirstFailedRank(const JobState& state);
 // runtime than ours, only their words tell.
 bool SaysThatAPeerWasLost(const JobState& state, const RankRecord& rank);
 
+// The signal that asked the ranks to stop after their step; 0: none did.
+int StopSignal(const JobState& state);
+
 // Neither a signal nor a limit ended the job: its last output may wait until it is read. Otherwise
 // finish_limit is enough.
 bool EndedByItself(const JobState& state);

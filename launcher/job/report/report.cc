@@ -89,7 +89,12 @@ size_t CountEndedBecause(const JobState& state, uint32_t cause) {
 }
 
 std::string Report(const JobState& state) {
-  if (!state.failure) return "";
+  if (!state.failure) {
+    if (ExitCode(state) != kStoppedExitCode) return "";
+    return Format("hvdrun: the ranks left after their step, as {} asks; exit code {}: start the "
+                  "job again to go on.\n",
+                  SignalText(StopSignal(state)), kStoppedExitCode);
+  }
   const JobFailure& failure = *state.failure;
   switch (failure.kind) {
     case JobFailure::Kind::kRank: return RankReport(state);

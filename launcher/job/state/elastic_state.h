@@ -78,6 +78,7 @@ struct ElasticState {
   uint32_t update = 0;         // bits of CommitUpdate that the ranks are told
   std::set<uint32_t> holding;  // hosts that have not answered HoldCommits
   uint64_t most_commits = 0;
+  int stop_signal = 0;  // that asked it to stop, with `stop_asked`
   bool stop_asked = false;
   Duration stop_grace{};
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -188,6 +189,16 @@ struct JobState {
     int times = 0;          // how often they were named
   };
   std::optional<InitWatch> init_watch;
+
+  // Of a job of fixed size (fixed_stop.h).
+  struct FixedStop {
+    int signal = 0;
+    uint64_t generation = 0;  // whose ranks are asked to stop; 0: none were
+    std::set<uint32_t> holding;
+    uint64_t most_commits = 0;
+    bool acting = false;  // they have been told at which commit
+  };
+  FixedStop stop;
 
   void Becomes(RankRecord& rank, RankPhase to);
   void Waits(RankRecord& rank, bool to_wait);

@@ -8,7 +8,7 @@ namespace hvd {
 namespace {
 
 TEST(ActionFor, EndsTheJobOnceAndThenHvdrun) {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGALRM}) {
     EXPECT_EQ(ActionFor(signal, /*job_over=*/false), SignalAction::kInterrupt) << signal;
     EXPECT_EQ(ActionFor(signal, /*job_over=*/true), SignalAction::kLeave) << signal;
   }
@@ -18,6 +18,13 @@ TEST(ActionFor, StopsAndContinuesAtAnyTime) {
   for (bool over : {false, true}) {
     EXPECT_EQ(ActionFor(SIGTSTP, over), SignalAction::kPause);
     EXPECT_EQ(ActionFor(SIGCONT, over), SignalAction::kResume);
+  }
+}
+
+TEST(ActionFor, PassesOnWhatWarnsAsLongAsThereAreRanks) {
+  for (int signal : {SIGUSR1, SIGUSR2}) {
+    EXPECT_EQ(ActionFor(signal, /*job_over=*/false), SignalAction::kForward) << signal;
+    EXPECT_EQ(ActionFor(signal, /*job_over=*/true), SignalAction::kNothing) << signal;
   }
 }
 

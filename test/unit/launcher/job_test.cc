@@ -1071,5 +1071,53 @@ TEST(Job, NonsenseFromAnAgentIsIgnored) {
   }
 }
 
+// ---- SIGUSR1 to a job of fixed size
+
+TEST(Job, ItsRanksAreAskedToStopAtOneCommit) {
+  Script job(2, 2);
+  job.StartAll();
+  job.JoinAll();
+  EXPECT_EQ(job.On(StopAsked{SIGUSR1}), "hold");
+  EXPECT_EQ(job.On(StopAsked{SIGUSR1, {}, 1}), "") << "asked already";
+  EXPECT_EQ(job.On(CommitsHeldBy{0, {1, 4}}), "");
+  EXPECT_EQ(job.On(CommitsHeldBy{1, {1, 7}}), "act at 8");
+  job.Left(0, 1);
+  EXPECT_EQ(job.Exit(0, kStoppedExitCode), "") << "it did what it was asked to";
+  job.Left(1, 1);
+  EXPECT_EQ(job.Exit(1, kStoppedExitCode), "finish");
+  job.On(AgentFinished{0});
+  EXPECT_EQ(job.On(AgentFinished{1}), "end");
+  EXPECT_EQ(ExitCode(job.state), kStoppedExitCode);
+  EXPECT_THAT(Report(job.state), testing::HasSubstr("as signal 10 (SIGUSR1) asks"));
+}
+
+TEST(Job, ARankThatFailsAfterARequestToStopIsAFailure) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  job.On(StopAsked{SIGUSR1});
+  EXPECT_EQ(job.On(CommitsHeldBy{0, {1, 0}}), "act at 1");
+  job.Left(0, 1);
+  job.Exit(0, kStoppedExitCode);
+  job.Left(1, 1);
+  job.Exit(1, 3);
+  EXPECT_EQ(ExitCode(job.state), 3);
+}
+
+TEST(Job, ThatCodeWithoutARequestIsAFailure) {
+  Script job(2);
+  job.StartAll();
+  job.Exit(0, kStoppedExitCode);
+  EXPECT_TRUE(job.state.failure);
+  EXPECT_EQ(ExitCode(job.state), kStoppedExitCode);
+}
+
+TEST(Job, RanksOutsideOfAWorldAreNotAskedToStop) {
+  Script job(2);
+  job.StartAll();
+  EXPECT_EQ(job.On(StopAsked{SIGUSR1}), "");
+  EXPECT_FALSE(job.state.failure);
+}
+
 }  // namespace
 }  // namespace hvd

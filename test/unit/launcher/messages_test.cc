@@ -77,6 +77,7 @@ std::vector<ToAgent> OneOfEachToAgent() {
   all.emplace_back(HoldCommits{3});
   all.emplace_back(ActAtCommit{3, 7, 2, 5000});
   all.emplace_back(MasterPortTaken{7, 29500, "h"});
+  all.emplace_back(ForwardSignal{1, 10});
   return all;
 }
 const std::vector<ToAgent> kToAgent = OneOfEachToAgent();
@@ -129,6 +130,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(PlacesRefused{"no"});
   all.emplace_back(PlaceTaken{1, 2});
   all.emplace_back(MasterPortTaken{7, 29500, "h"});
+  all.emplace_back(SignalForwarded{1, 10, 2});
   return all;
 }
 const std::vector<ToDriver> kToDriver = OneOfEachToDriver();
@@ -178,6 +180,7 @@ constexpr const char* kToAgentBytes[] = {
     "180300000000000000",
     "19030000000000000007000000000000000200000088130000",
     "20070000003c7300000100000068",
+    "21010000000a000000",
 };
 constexpr const char* kToDriverBytes[] = {
     "000100000002000000050000006d65616e7303000000302e310700000004000000626f6f740800000010000000",
@@ -230,6 +233,7 @@ constexpr const char* kToDriverBytes[] = {
     "26020000006e6f",
     "270100000002000000",
     "28070000003c7300000100000068",
+    "29010000000a00000002000000",
 };
 
 template <typename Messages, typename Encode>

@@ -1,5 +1,5 @@
-// Signals to the agent of an elastic job: the second one has its default effect from the moment in
-// which somebody may have heard of the first.
+// Signals to an agent: a second SIGTERM has its default effect from the moment in which somebody may
+// have heard of the first; one that warns never has.
 #include "launcher/agent/stop_signals.h"
 
 #include <gtest/gtest.h>
@@ -20,11 +20,14 @@ TEST(StopSignals, TheNextOneEndsTheAgentOnceTheFirstIsPassedOn) {
   asio::io_context io;
   std::vector<int> asked;
   bool next_one_ends = false;
-  StopSignals signals(io, [&](int signal) {
-    asked.push_back(signal);
-    next_one_ends = HasDefaultEffect(SIGTERM) && HasDefaultEffect(SIGUSR1);
-    return true;
-  });
+  StopSignals signals(
+      io,
+      [&](int signal) {
+        asked.push_back(signal);
+        next_one_ends = HasDefaultEffect(SIGTERM);
+        return true;
+      },
+      {});
   signals.Open();
   ASSERT_FALSE(HasDefaultEffect(SIGTERM));
   ASSERT_EQ(::raise(SIGTERM), 0);
@@ -33,11 +36,35 @@ TEST(StopSignals, TheNextOneEndsTheAgentOnceTheFirstIsPassedOn) {
   EXPECT_TRUE(next_one_ends);
 }
 
+TEST(StopSignals, OneThatWarnsNeverEndsTheAgent) {
+  asio::io_context io;
+  std::vector<int> warned;
+  bool is_request = false;
+  StopSignals signals(io, {}, [&](int signal) {
+    warned.push_back(signal);
+    return is_request;
+  });
+  signals.OpenWarnings();
+  signals.Open();
+  for (int signal : {SIGUSR1, SIGUSR2, SIGUSR1}) {
+    ASSERT_FALSE(HasDefaultEffect(signal));
+    ASSERT_EQ(::raise(signal), 0);
+    io.run_one();
+  }
+  EXPECT_EQ(warned, (std::vector<int>{SIGUSR1, SIGUSR2, SIGUSR1}));
+  EXPECT_FALSE(HasDefaultEffect(SIGTERM));
+  is_request = true;
+  ASSERT_EQ(::raise(SIGUSR1), 0);
+  io.run_one();
+  EXPECT_TRUE(HasDefaultEffect(SIGTERM)) << "the job was asked to stop";
+  EXPECT_FALSE(HasDefaultEffect(SIGUSR1));
+}
+
 TEST(StopSignals, OneThatWasIgnoredStaysIgnored) {
   auto before = ::signal(SIGUSR1, SIG_IGN);
   asio::io_context io;
-  StopSignals signals(io, [](int) { return true; });
-  signals.Open();
+  StopSignals signals(io, {}, [](int) { return true; });
+  signals.OpenWarnings();
   struct sigaction now {};
   ASSERT_EQ(::sigaction(SIGUSR1, nullptr, &now), 0);
   EXPECT_EQ(now.sa_handler, SIG_IGN);

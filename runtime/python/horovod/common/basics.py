@@ -228,7 +228,9 @@ class HorovodBasics(object):
         is True, save what is needed and leave with sys.exit(75), by which whatever started the job
         knows that it is to be started again. In a loop of hvd.elastic.run, commit() does all of this.
 
-        Returns: True or False; False in a job that is not elastic.
+        A job stops when hvdrun gets SIGUSR1; an elastic one also on SIGTERM.
+
+        Returns: True or False.
 
         Raises:
             ValueError: hvd.init() has not been called.

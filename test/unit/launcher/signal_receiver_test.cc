@@ -1,0 +1,66 @@
+// Which process of a worker gets a signal that warns.
+#include "launcher/agent/workers/signal_receiver.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <set>
+
+namespace hvd {
+namespace {
+
+// A shell (10) that started conda (20), which started Python (30) with two workers (40, 41); beside
+// it a logger (21).
+const std::vector<ProcessInfo> kProcesses = {{1, 0, 1, 'S', 0},   {10, 1, 10, 'S', 0},
+                                             {20, 10, 10, 'S', 0}, {21, 10, 10, 'S', 0},
+                                             {30, 20, 10, 'S', 0}, {40, 30, 10, 'S', 0},
+                                             {41, 30, 10, 'S', 0}};
+
+pid_t Receiver(pid_t rank, std::set<pid_t> handling) {
+  const auto found = SignalReceiver(10, rank, kProcesses,
+                                    [&](pid_t pid) { return handling.contains(pid); });
+  return found ? found->pid : 0;
+}
+
+TEST(SignalReceiver, IsTheRanksOwnProcessAndNoneOfItsWorkers) {
+  EXPECT_EQ(Receiver(30, {30, 40, 41}), 30);
+  EXPECT_EQ(Receiver(30, {40, 41}), 0) << "only its workers have a handler";
+  EXPECT_EQ(Receiver(30, {21}), 0) << "a process beside it";
+  EXPECT_EQ(Receiver(30, {}), 0);
+}
+
+TEST(SignalReceiver, IsTheFirstThatHandlesItOnTheWayToTheRank) {
+  EXPECT_EQ(Receiver(30, {10, 30}), 10) << "trap 'save' USR1";
+  EXPECT_EQ(Receiver(30, {20, 30}), 20) << "conda or uv, which pass it on";
+}
+
+TEST(SignalReceiver, IsTheTopmostWhereNoProcessCalledInit) {
+  EXPECT_EQ(Receiver(0, {30, 40, 41}), 30);
+  EXPECT_EQ(Receiver(0, {40, 41}), 40);
+  EXPECT_EQ(Receiver(0, {10}), 10);
+  EXPECT_EQ(Receiver(0, {1}), 0) << "above the worker";
+  EXPECT_EQ(Receiver(99, {30}), 30) << "the rank has ended";
+}
+
+constexpr std::string_view kStatus =
+    "Name:\tpython3\nSigBlk:\t0000000000000800\nSigIgn:\t0000000001001000\n"
+    "SigCgt:\t0000000000000202\n";
+
+TEST(SignalReceiver, TheMasksOfTheKernelSayWhatIsCaughtAndBlocked) {
+  EXPECT_TRUE(CatchesSignal(kStatus, SIGUSR1));
+  EXPECT_TRUE(CatchesSignal(kStatus, SIGINT));
+  EXPECT_FALSE(CatchesSignal(kStatus, SIGUSR2));
+  EXPECT_TRUE(BlocksSignal(kStatus, SIGUSR2));
+  EXPECT_FALSE(BlocksSignal(kStatus, SIGUSR1));
+  EXPECT_FALSE(CatchesSignal("", SIGUSR1));
+}
+
+TEST(SignalReceiver, OwnProcess) {
+  EXPECT_FALSE(HandlesSignal(::getpid(), SIGUSR2));
+  ::signal(SIGUSR2, [](int) {});
+  EXPECT_TRUE(HandlesSignal(::getpid(), SIGUSR2));
+  ::signal(SIGUSR2, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace hvd
