@@ -63,6 +63,18 @@ const char* WhyLeftOut(std::string_view name) {
   return nullptr;
 }
 
+// The rank and size of the task as which hvdrun itself was started, by mpirun, jsrun and their
+// kin: a library that looks there would take every rank for this one.
+bool IsOfOwnTask(std::string_view name) {
+  if (name.starts_with("PMIX_MCA_")) return false;  // a parameter of the user's
+  constexpr std::string_view kPrefixes[] = {"OMPI_COMM_WORLD_", "PMI_", "PMIX_", "JSM_",
+                                            "MV2_COMM_WORLD_"};
+  constexpr std::string_view kNames[] = {"MPI_LOCALRANKID",   "MPI_LOCALNRANKS", "PALS_RANKID",
+                                         "PALS_LOCAL_RANKID", "FLUX_TASK_RANK",  "FLUX_TASK_LOCAL_ID"};
+  return std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); }) ||
+         std::ranges::find(kNames, name) != std::ranges::end(kNames);
+}
+
 void Set(Variables& variables, std::string_view entry, const char* why) {
   size_t equals = entry.find('=');
   if (equals == std::string_view::npos || equals == 0) return;
@@ -102,6 +114,17 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
   v["LOCAL_RANK"] = {std::to_string(p.local_rank), kTorch};
   v["LOCAL_WORLD_SIZE"] = {std::to_string(p.local_size), kTorch};
   SetTorchrun(v, start, p);
+}
+
+// Where they say which task of Slurm hvdrun itself is.
+void SetSlurmTask(Variables& v, const StartJob& start, const Placement& p) {
+  const Placement& first = start.elastic == 0 ? start.slots[0] : p;
+  const std::pair<const char*, uint32_t> values[] = {
+      {"SLURM_PROCID", p.rank}, {"SLURM_LOCALID", p.local_rank}, {"SLURM_NODEID", first.cross_rank}};
+  for (const auto& [name, value] : values) {
+    const auto variable = v.find(name);
+    if (variable != v.end()) variable->second = {std::to_string(value), "the rank's own; -x wins"};
+  }
 }
 
 void SetMaster(Variables& v, const StartJob& start) {
@@ -194,10 +217,13 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   ExplainedEnvironment explained;
   const Placement& placement = start.slots[slot];
   Variables v;
+  const bool in_place = !link.launcher_environment.empty();  // of another launcher's process
   for (const std::string& entry : start.environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));
     if (const char* why = WhyLeftOut(name)) {
       explained.left_out.emplace_back(name, why);
+    } else if (!in_place && IsOfOwnTask(name)) {
+      explained.left_out.emplace_back(name, "it belongs to the task that hvdrun itself is");
     } else {
       Set(v, entry, kInherited);
     }
@@ -205,6 +231,7 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   for (const std::string& entry : link.launcher_environment) {
     if (!WhyLeftOut(std::string_view(entry).substr(0, entry.find('=')))) Set(v, entry, kLauncher);
   }
+  if (!in_place) SetSlurmTask(v, start, placement);
   SetThreads(v, start, placement.local_size, share);
   SetMaster(v, start);
   SetInterface(v, link.interface);

@@ -157,3 +157,13 @@ def test_P43_an_unchanged_torch_distributed_script_runs(run, tmp_path):
     assert job.code == 0, job.err
     for rank in range(2):
         assert f"[{rank}]<stdout>:sum [3.0, 3.0, 3.0, 3.0] of 2 local {rank}\n" in job.out
+
+
+def test_ranks_are_not_the_task_that_hvdrun_itself_is(run):
+    """In a batch script or under `mpirun -np 1` all ranks would be number 0 to libraries that look there."""
+    task = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "OMPI_COMM_WORLD_RANK": "0",
+            "OMPI_COMM_WORLD_SIZE": "1", "PMIX_RANK": "0", "PMIX_NAMESPACE": "1"}
+    names = " ".join(f"${{{name}--}}" for name in task)
+    job = run("-np", 2, "--allocation", "never", "-x", "PMIX_NAMESPACE", "sh", "-c", f"echo {names}", env=task)
+    assert job.code == 0, job.err
+    assert sorted(job.out.splitlines()) == ["[0]<stdout>:0 0 0 - - - 1", "[1]<stdout>:1 1 0 - - - 1"], job.out

@@ -129,6 +129,35 @@ TEST(WorkerEnvironment, WhatTheUserGaveBeatsSettingsButNoSlot) {
   }
 }
 
+TEST(WorkerEnvironment, TheTaskThatHvdrunItselfIsIsNotTheRanks) {
+  const std::vector<std::string> inherited = {
+      "SLURM_PROCID=0",          "SLURM_LOCALID=0", "SLURM_NODEID=0",        "SLURM_JOB_ID=7",
+      "OMPI_COMM_WORLD_RANK=0",  "PMI_RANK=0",      "PMIX_RANK=0",           "PMIX_MCA_gds=hash",
+      "JSM_NAMESPACE_RANK=0",    "PMI_FD=9",        "OMPI_MCA_btl=self,tcp", "FLUX_TASK_RANK=0",
+      "MV2_COMM_WORLD_RANK=0"};
+  const std::vector<std::string> environment = EnvironmentOf(inherited);
+  for (const char* entry : {"SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=7",
+                            "PMIX_MCA_gds=hash", "OMPI_MCA_btl=self,tcp"})
+    EXPECT_THAT(environment, Contains(entry));
+  for (const char* name : {"OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PMIX_RANK=", "PMI_FD=",
+                           "JSM_NAMESPACE_RANK=", "FLUX_TASK_RANK=", "MV2_COMM_WORLD_RANK="})
+    EXPECT_THAT(environment, Not(Contains(::testing::StartsWith(name))));
+  EXPECT_THAT(EnvironmentOf({}), Not(Contains(::testing::StartsWith("SLURM_PROCID="))));
+  EXPECT_THAT(EnvironmentOf(inherited, {}, {"SLURM_PROCID=9", "PMI_RANK=9"}),
+              ::testing::AllOf(Contains("SLURM_PROCID=9"), Contains("PMI_RANK=9"))) << "-x wins";
+}
+
+TEST(WorkerEnvironment, TheTaskInWhosePlaceARankIsStays) {
+  StartJob start;
+  start.slots = {{1, 0, 0, 1, 0, 1}};
+  start.environment = {"OMPI_COMM_WORLD_SIZE=2", "SLURM_PROCID=5"};
+  WorkerLink link{"a", "id"};
+  link.launcher_environment = {"OMPI_COMM_WORLD_RANK=1"};
+  const std::vector<std::string> environment = WorkerEnvironment(start, 0, link, {}, {});
+  for (const char* entry : {"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "SLURM_PROCID=5"})
+    EXPECT_THAT(environment, Contains(entry));
+}
+
 TEST(WorkerEnvironment, TellsTorchItsPlace) {
   std::vector<std::string> environment =
       EnvironmentOf({"RANK=7", "WORLD_SIZE=9", "TORCHELASTIC_USE_AGENT_STORE=True"});
