@@ -27,6 +27,7 @@
 #include "launcher/agent/workers/worker_set.h"
 #include "launcher/agent/workers/worker_signals.h"
 #include "launcher/bundle/side_command.h"
+#include "launcher/environment/host_login.h"
 #include "launcher/environment/worker_env.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/jobs/job_place.h"
@@ -324,6 +325,8 @@ void Agent::StartWorkers() {
   WorkerLink link{MakeLinkAddress(options_.job_id), options_.job_id};
   if (std::optional<JobPlace> place = PlaceHere()) link.job_place = JobPlaceText(*place);
   if (!job.listen_addresses.empty()) link.interface = InterfaceOf(job.listen_addresses.front());
+  // Only the agents of other hosts have a limit for hvdrun's silence.
+  if (job.silence_limit_ms > 0) link.login = LoginHere(job.environment);
   Status listening = FaultAsked("listen") ? Internal("no socket could be made for the workers")
                                           : generations_.Listen(link.agent_address);
   if (!listening.ok()) return workers_.ReportNotStarted(EIO, listening.message());

@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* kInherited = "inherited";
 constexpr const char* kLauncher = "of the launcher in whose place it is";
+constexpr const char* kLogin = "of the login on this host; -x wins";
 constexpr const char* kSetting = "a setting of hvdrun";
 constexpr const char* kGiven = "-x or --env-file";
 constexpr const char* kSlot = "slot: wins over everything";
@@ -59,7 +60,7 @@ const char* WhyLeftOut(std::string_view name) {
     return "it belongs to a slot of another job";
   if (name.starts_with("HVD_") || name.starts_with("TORCHELASTIC_"))
     return "it belongs to another job";
-  if (name.starts_with("BASH_FUNC_") || name == "OLDPWD") return "it belongs to the shell";
+  if (name == "OLDPWD") return "it belongs to the shell";
   return nullptr;
 }
 
@@ -125,6 +126,12 @@ void SetSlurmTask(Variables& v, const StartJob& start, const Placement& p) {
     const auto variable = v.find(name);
     if (variable != v.end()) variable->second = {std::to_string(value), "the rank's own; -x wins"};
   }
+}
+
+// The variables of the login on this host, in place of those of hvdrun's.
+void SetLogin(Variables& v, const HostLogin& login) {
+  for (const std::string& name : login.absent) v.erase(name);
+  for (const std::string& entry : login.variables) Set(v, entry, kLogin);
 }
 
 void SetMaster(Variables& v, const StartJob& start) {
@@ -231,6 +238,7 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   for (const std::string& entry : link.launcher_environment) {
     if (!WhyLeftOut(std::string_view(entry).substr(0, entry.find('=')))) Set(v, entry, kLauncher);
   }
+  SetLogin(v, link.login);
   if (!in_place) SetSlurmTask(v, start, placement);
   SetThreads(v, start, placement.local_size, share);
   SetMaster(v, start);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launcher/bundle/install_paths.h"
+#include "launcher/environment/host_login.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {
@@ -21,6 +22,7 @@ struct WorkerLink {
   std::string interface = {};
   // "NAME=value", of the launcher in whose place the worker is (launcher/places).
   std::vector<std::string> launcher_environment = {};
+  HostLogin login = {};  // on another host than hvdrun's
 };
 
 // The cores that it may use, and its GPU.

@@ -60,7 +60,7 @@ def test_P25_bytes_arrive_as_they_are(run, tmp_path):
     }
     script = "import os,sys;sys.stdout.buffer.write(b'|'.join(os.environb.get(n.encode(),b'-') for n in sys.argv[1:]))"
     job = run("-np", 1, SYSTEM_PYTHON, "-S", "-c", script, *values, env=values, cwd=tmp_path)
-    expected = "|".join([*list(values.values())[:-1], "-"])
+    expected = "|".join(values.values())
     assert job.out.replace("\n[0]<stdout>:", "\n") == f"[0]<stdout>:{expected}\n"
     assert not (tmp_path / "never").exists()
 
@@ -167,3 +167,9 @@ def test_ranks_are_not_the_task_that_hvdrun_itself_is(run):
     job = run("-np", 2, "--allocation", "never", "-x", "PMIX_NAMESPACE", "sh", "-c", f"echo {names}", env=task)
     assert job.code == 0, job.err
     assert sorted(job.out.splitlines()) == ["[0]<stdout>:0 0 0 - - - 1", "[1]<stdout>:1 1 0 - - - 1"], job.out
+
+
+def test_exported_shell_functions_arrive(run):
+    function = {"BASH_FUNC_module%%": "() {  echo loaded $1\n}"}
+    job = run("-np", 1, "bash", "-c", "module torch", env=function)
+    assert job.out == "[0]<stdout>:loaded torch\n", job.err

@@ -158,6 +158,19 @@ TEST(WorkerEnvironment, TheTaskInWhosePlaceARankIsStays) {
     EXPECT_THAT(environment, Contains(entry));
 }
 
+TEST(WorkerEnvironment, TheLoginOfAnotherHostTakesThePlaceOfHvdruns) {
+  StartJob start;
+  start.slots = {{0, 0, 0, 1, 0, 1}};
+  start.environment = {"HOME=/root", "USER=root", "TMPDIR=/fast", "BASH_FUNC_module%%=() {  :\n}"};
+  start.given_environment = {"USER=wanted"};
+  WorkerLink link{"a", "id"};
+  link.login = {{"HOME=/home/bob", "USER=bob"}, {"TMPDIR"}};
+  const std::vector<std::string> environment = WorkerEnvironment(start, 0, link, {}, {});
+  for (const char* entry : {"HOME=/home/bob", "USER=wanted", "BASH_FUNC_module%%=() {  :\n}"})
+    EXPECT_THAT(environment, Contains(entry));
+  EXPECT_THAT(environment, Not(Contains(::testing::StartsWith("TMPDIR="))));
+}
+
 TEST(WorkerEnvironment, TellsTorchItsPlace) {
   std::vector<std::string> environment =
       EnvironmentOf({"RANK=7", "WORLD_SIZE=9", "TORCHELASTIC_USE_AGENT_STORE=True"});

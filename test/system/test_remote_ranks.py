@@ -1,0 +1,34 @@
+"""What ranks on other hosts get of hvdrun's: the login over there, and the signals that warn."""
+
+import signal
+import sys
+
+import pytest
+from conftest import read_until
+from host_rig import WHY_NOT, rig_of
+from test_warning_signals import HANDLES, finish
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"no namespaced hosts: {WHY_NOT}")
+rig = rig_of(2)
+HOSTS = "hvd1:1,hvd2:1"
+
+
+def test_a_rank_has_the_variables_of_the_login_on_its_host(hosts_run, tmp_path):
+    names = ("HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR")
+    here = {name: f"/nowhere/{name}" for name in names}
+    del here["HOME"]  # hvdrun itself needs it
+    job = hosts_run("-np", 1, "-H", "hvd2:1", "-x", "LOGNAME", "sh", "-c", "env", env=here)
+    assert job.code == 0, job.err
+    there = dict(line.split(">:", 1)[1].split("=", 1) for line in job.out.splitlines() if "=" in line)
+    assert there["HOME"] == "/root" and there["USER"] == "root"
+    assert there["LOGNAME"] == "/nowhere/LOGNAME", "-x wins"
+    assert "TMPDIR" not in there and "XDG_RUNTIME_DIR" not in there
+
+
+def test_ranks_of_other_hosts_get_a_signal_that_warns(hosts_start, tmp_path):
+    job = hosts_start("-np", 2, "-H", HOSTS, sys.executable, "-S", "-E", "-c", HANDLES, tmp_path / "go")
+    read_until(job.process.stdout, "ready", 2)
+    job.process.send_signal(signal.SIGUSR2)
+    out = read_until(job.process.stdout, "rank got 12", 2).decode()
+    assert finish(job, tmp_path) == 0, job.err
+    assert (out + job.out).count("got") == 2
