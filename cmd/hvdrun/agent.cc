@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "cmd/hvdrun/verbs.h"
@@ -20,12 +21,14 @@
 #include "launcher/agent/warden.h"
 #include "launcher/bundle/bundle.h"
 #include "launcher/bundle/remote_script.h"
+#include "launcher/channels/local_channel.h"
 #include "launcher/dial/dial_driver.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/output/output.h"
 #include "launcher/process/fault.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/net/world_secret.h"
 
@@ -54,8 +57,16 @@ bool IsStream(int fd) {
   return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
+// The stdin of the user's, for rank 0; -1: there is none.
+int UserStdin() {
+  if (!GetEnv(kUserStdinVariable)) return -1;
+  ::unsetenv(kUserStdinVariable);
+  return ::fcntl(kKeptDescriptor, F_SETFD, FD_CLOEXEC) == 0 ? kKeptDescriptor : -1;
+}
+
 // `line`: of an agent that has dialed, without its socket, which is its stdout.
-int RunHere(const std::string& job_id, WardenLine warden, std::optional<SealedLine> line) {
+int RunHere(const std::string& job_id, WardenLine warden, std::optional<SealedLine> line,
+            int user_stdin = -1) {
   SetLog({LogLevel::kWarning, "hvdrun agent"});
   AgentOptions options;
   options.job_id = job_id;
@@ -67,6 +78,7 @@ int RunHere(const std::string& job_id, WardenLine warden, std::optional<SealedLi
     options.line = std::move(line);
   }
   options.warden = std::move(warden);
+  options.user_stdin.Reset(user_stdin);
   if (FaultAsked("agent-exits")) return kUsageError;
   if (FaultAsked("agent-stops")) ::raise(SIGSTOP);
   if (FaultAsked("agent-babbles")) WriteAll(options.output.get(), std::string(100, 'x'));
@@ -171,9 +183,13 @@ int AgentVerb(const std::vector<std::string>& args) {
     return kUsageError;
   }
   if (dialing) return RunDialed(*dialing);
-  return RunUnderWarden(*job_id, [&](WardenLine warden) {
-    return RunHere(*job_id, std::move(warden), std::nullopt);
-  });
+  const int user_stdin = UserStdin();
+  return RunUnderWarden(
+      *job_id,
+      [&](WardenLine warden) {
+        return RunHere(*job_id, std::move(warden), std::nullopt, user_stdin);
+      },
+      user_stdin);
 }
 
 }  // namespace hvd

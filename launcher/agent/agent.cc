@@ -185,6 +185,7 @@ Agent::Agent(AgentOptions options)
           [this](std::span<const TraceRecord> records) { traces_.Add(0, records); }) {}
 
 int Agent::Run() {
+  workers_.UseStdin(std::move(options_.user_stdin));
   stop_signals_.OpenWarnings();
   BecomeSubreaper();
   if (options_.line) {

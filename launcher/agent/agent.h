@@ -23,6 +23,7 @@ struct AgentOptions {
   UniqueFd input, output;          // the stream to the driver; or, of an agent that has dialed,
   std::optional<SealedLine> line;  // its connection, with the stdin of its step as `input`
   WardenLine warden;
+  UniqueFd user_stdin;  // for rank 0, if it is here; invalid: what hvdrun reads comes as messages
 };
 
 // Returns when nothing of the job is left on this host: 0 when the driver ended it, 1 otherwise.

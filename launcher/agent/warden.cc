@@ -88,7 +88,8 @@ void LetGoOfStream() {
   ::dup2(null_fd.get(), STDOUT_FILENO);
 }
 
-int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine)>& agent) {
+int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine)>& agent,
+                   int of_agent) {
   Spared strangers;
   if (HasChildren()) strangers.own.emplace();  // of the shell that became this process
   BecomeSubreaper();
@@ -111,6 +112,7 @@ int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine
     return agent(std::move(line));
   }
   line = {};
+  if (of_agent >= 0) ::close(of_agent);
   for (int signal : {SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);  // its agent passes them on
   LetGoOfStream();
   WatchPulse(pid, pulses.get(), bearer);

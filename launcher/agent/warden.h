@@ -20,7 +20,9 @@ struct WardenLine {
 // Forks: runs `agent` in the child and returns its exit code to the child's main; in the parent
 // (the warden) returns when nothing of the job is left, with the agent's exit code (128 + n when
 // signal n ended it). An agent without a pulse is killed once nobody bears its stream.
-int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine line)>& agent);
+// `of_agent`: a descriptor that the agent alone keeps; -1: none.
+int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine line)>& agent,
+                   int of_agent = -1);
 
 // stdin and stdout become /dev/null. The stream of an agent has one holder: its end has to show.
 void LetGoOfStream();

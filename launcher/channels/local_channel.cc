@@ -26,7 +26,7 @@ constexpr Duration kSweepLimit = std::chrono::seconds(3);
 std::vector<std::string> AgentEnvironment(const std::string& job_id) {
   std::vector<std::string> environment;
   for (const auto& [name, value] : AllEnv()) {
-    if (name != "HVD_JOB_ID") environment.push_back(name + "=" + value);
+    if (name != "HVD_JOB_ID" && name != kUserStdinVariable) environment.push_back(name + "=" + value);
   }
   environment.push_back("HVD_JOB_ID=" + job_id);  // so that a sweep finds the agent, too
   return environment;
@@ -35,12 +35,14 @@ std::vector<std::string> AgentEnvironment(const std::string& job_id) {
 }  // namespace
 
 LocalChannel::LocalChannel(asio::io_context& io, std::string job_id,
-                           std::vector<std::string> command, std::shared_ptr<LocalFamily> family)
+                           std::vector<std::string> command, std::shared_ptr<LocalFamily> family,
+                           int user_stdin)
     : io_(io),
       job_id_(std::move(job_id)),
       command_(std::move(command)),
       child_signal_(io, SIGCHLD),
       limit_(io),
+      user_stdin_(user_stdin),
       family_(std::move(family)) {}
 
 void LocalChannel::Open(ChannelObserver& observer) {
@@ -54,6 +56,12 @@ void LocalChannel::Open(ChannelObserver& observer) {
   UniqueFd ours(ends[0]), theirs(ends[1]);
   WaitForChild();
   SpawnRequest request{command_, AgentEnvironment(job_id_), "/"};
+  const UniqueFd user_stdin(user_stdin_ < 0 ? -1
+                                            : ::fcntl(user_stdin_, F_DUPFD_CLOEXEC, kKeptDescriptor));
+  if (user_stdin.valid()) {
+    request.environment.push_back(std::string(kUserStdinVariable) + "=1");
+    request.kept_fd = user_stdin.get();
+  }
   SpawnOutcome agent = SpawnProgram(request, {theirs.get(), theirs.get(), 2, false});
   if (agent.pid == 0) return Finish(agent.reason);
   pid_ = agent.pid;

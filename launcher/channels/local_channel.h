@@ -16,12 +16,16 @@
 
 namespace hvd {
 
+// In the environment of an agent that has a stdin for rank 0, as its kKeptDescriptor.
+inline constexpr const char* kUserStdinVariable = "HVD_USER_STDIN";
+
 class LocalChannel final : public HostChannel {
  public:
   // `command` is the agent's command line. `family` is shared by all local channels of this
-  // process.
+  // process. `user_stdin`: for rank 0, if it is there (PassesStdin); -1: none; not owned.
   LocalChannel(asio::io_context& io, std::string job_id, std::vector<std::string> command,
-               std::shared_ptr<LocalFamily> family = std::make_shared<LocalFamily>());
+               std::shared_ptr<LocalFamily> family = std::make_shared<LocalFamily>(),
+               int user_stdin = -1);
 
   void Open(ChannelObserver& observer) override;
   size_t Write(std::string_view bytes) override;
@@ -44,6 +48,7 @@ class LocalChannel final : public HostChannel {
   asio::steady_timer limit_;
   std::unique_ptr<BytePump> pump_;
   ChannelStage stage_ = ChannelStage::kExec;
+  const int user_stdin_;
   int pid_ = 0;
   std::shared_ptr<LocalFamily> family_;
   bool stream_ended_ = false, reported_ = false;

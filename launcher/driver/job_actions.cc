@@ -11,6 +11,7 @@
 
 #include "configs/message_text.h"
 #include "discovery/this_machine.h"
+#include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/start_job.h"
 #include "launcher/job/report/job_result.h"
@@ -115,9 +116,13 @@ bool JobActions::BeginStockWorld(const std::vector<Placement>& places) {
 
 // Once the agents know which ranks read it; earlier input would get lost.
 void JobActions::ReadStdin() {
-  const StdinTo to = CommonStart(parts_.options).stdin_to;
-  const std::vector<uint32_t> readers = HostsThatReadStdin(parts_.options.plan, to);
+  const DriverOptions& options = parts_.options;
+  const StdinTo to = CommonStart(options).stdin_to;
+  const std::vector<uint32_t> readers = HostsThatReadStdin(options.plan, to);
   if (readers.empty()) return;
+  // A rank 0 of this machine has the descriptor itself.
+  if (to == StdinTo::kRank0 && !options.hosts[readers[0]].remote && PassesStdin(options.settings))
+    return;
   parts_.stdin_broadcast.emplace(readers);
   parts_.stdin_reader = std::make_unique<StdinReader>(
       STDIN_FILENO, StdinBroadcast::kWindow, [this](std::string bytes) {

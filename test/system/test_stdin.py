@@ -74,6 +74,36 @@ def test_a_worker_that_closes_it_or_ends_holds_up_nobody(start):
     assert job.out == "[0]<stdout>:3000000\n"
 
 
+@pytest.mark.parametrize("to", ["rank0", "all"])
+def test_input_without_an_end_that_no_rank_reads_ends_with_the_job(start, to):
+    for _ in range(6):  # it hung most times
+        with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+            job = start("-np", 1, "--stdin", to, "sh", "-c", "exit 3", stdin=endless.stdout)
+            endless.stdout.close()
+            assert job.finish() == 3, job.err
+            endless.kill()
+
+
+def test_a_loop_of_the_shell_keeps_the_lines_that_no_rank_reads(tmp_path):
+    from conftest import hvdrun_path
+
+    (tmp_path / "lines").write_text("one\ntwo\nthree\n")
+    script = f'while read word; do {hvdrun_path()} -np 2 sh -c "echo $word $RANK" ; done < {tmp_path}/lines'
+    said = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    words = [line.split(":")[1].split()[0] for line in said.stdout.splitlines()]
+    assert sorted(words) == ["one", "one", "three", "three", "two", "two"], said.stdout + said.stderr
+
+
+def test_rank_0_leaves_what_it_does_not_read(tmp_path):
+    from conftest import hvdrun_path
+
+    (tmp_path / "lines").write_text("one\ntwo\n")
+    script = f"{hvdrun_path()} -np 1 sh -c 'read word; echo rank $word'; read word; echo shell $word"
+    with open(tmp_path / "lines") as lines:
+        said = subprocess.run(["sh", "-c", script], stdin=lines, capture_output=True, text=True, timeout=60)
+    assert said.stdout == "[0]<stdout>:rank one\nshell two\n", said.stderr
+
+
 def test_an_open_stdin_does_not_keep_a_finished_job(start):
     job = start("-np", 2, "true", **PIPE)
     wait_until("the end", lambda: job.process.poll() is not None)

@@ -58,9 +58,16 @@ void StdinFeeder::Push(const std::shared_ptr<Pipe>& pipe) {
   pipe->end.close();
 }
 
+// Once nobody reads, nothing is reported as taken, so that the driver reads no more: without an end,
+// input would flow as fast as it comes, to the end of the job and beyond.
 void StdinFeeder::ReportTaken() {
   size_t pending = 0;
-  for (const auto& pipe : pipes_) pending = std::max(pending, pipe->pending.size());
+  bool any_open = false;
+  for (const auto& pipe : pipes_) {
+    pending = std::max(pending, pipe->pending.size());
+    any_open = any_open || pipe->end.is_open();
+  }
+  if (!any_open) return;
   uint64_t taken = fed_ - pending;
   if (taken == told_) return;
   on_taken_(taken - std::exchange(told_, taken));

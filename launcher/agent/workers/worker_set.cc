@@ -71,6 +71,7 @@ void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths) {
   paths_ = paths;
   FindInterface();
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) StartWorker(slot);
+  user_stdin_.Reset();  // rank 0 alone has it now
 }
 
 void WorkerSet::Add(const AddWorkers& more) {
@@ -129,7 +130,9 @@ void WorkerSet::StartWorker(uint32_t slot) {
                        start_.directory, cpus};
   if (place != nullptr) request.kept_fd = place->pmi.get();
   UniqueFd input;
-  if (ReadsInput(slot)) {
+  if (GetsStdinItself(slot)) {
+    request.stdin_fd = user_stdin_.get();
+  } else if (ReadsInput(slot)) {
     input = feeder_.AddPipe();
     if (!input.valid())
       return owner_.Send(
@@ -153,6 +156,11 @@ void WorkerSet::StartWorker(uint32_t slot) {
 bool WorkerSet::ReadsInput(uint32_t slot) const {
   return start_.stdin_to == StdinTo::kAll ||
          (start_.stdin_to == StdinTo::kRank0 && start_.slots[slot].rank == 0);
+}
+
+bool WorkerSet::GetsStdinItself(uint32_t slot) const {
+  return user_stdin_.valid() && ReadsInput(slot) && start_.stdin_to == StdinTo::kRank0 &&
+         start_.stdin_terminal == 0;
 }
 
 bool WorkerSet::AnyRunning() const {

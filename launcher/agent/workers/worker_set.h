@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "launcher/agent/workers/binding.h"
@@ -26,6 +27,7 @@
 #include "launcher/process/one_process.h"
 #include "launcher/process/process_host.h"
 #include "launcher/wire/messages.h"
+#include "runtime/base/unique_fd.h"
 
 namespace hvd {
 
@@ -54,6 +56,9 @@ class WorkerSet final : public ProcessObserver {
   const StartJob& start() const { return start_; }
   // Each worker takes the place of its rank there, which is held.
   void UsePlaces(PlaceServer& places) { places_ = &places; }
+  // The stdin of the user's, which rank 0 gets if it is here; before Start. Without it the driver
+  // reads it, and it comes by FeedStdin.
+  void UseStdin(UniqueFd user_stdin) { user_stdin_ = std::move(user_stdin); }
   // That the workers of this host share.
   uint32_t host_cores() const { return cpus_.host_cores(); }
   // Starts a worker in every slot. Those that cannot be started are reported.
@@ -105,6 +110,7 @@ class WorkerSet final : public ProcessObserver {
   void StartWorker(uint32_t slot);
   Place* PlaceOf(uint32_t slot) const;
   bool ReadsInput(uint32_t slot) const;
+  bool GetsStdinItself(uint32_t slot) const;
 
   ProcessHost& host_;
   WorkerSetOwner& owner_;
@@ -116,6 +122,7 @@ class WorkerSet final : public ProcessObserver {
   CpuAssignment cpus_;
   GpuAssignment gpus_;  // none where all workers see all
   std::vector<Slot> slots_;
+  UniqueFd user_stdin_;
   bool killing_ = false;
   PlaceServer* places_ = nullptr;
 };

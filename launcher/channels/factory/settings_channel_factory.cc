@@ -1,6 +1,7 @@
 #include "launcher/channels/factory/settings_channel_factory.h"
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -97,6 +98,10 @@ SettingsChannelFactory::SettingsChannelFactory(const std::vector<HostSlots>& hos
   Add(hosts);
 }
 
+bool PassesStdin(const Settings& settings) {
+  return settings.stdin_to == "rank0" && ::isatty(STDIN_FILENO) != 1;
+}
+
 void SettingsChannelFactory::PrepareRemote() {
   if (std::exchange(prepared_, true)) return;
   const Result<std::string> build = InstalledBuildId(executable_);
@@ -127,7 +132,7 @@ HostTransport SettingsChannelFactory::Make(asio::io_context& io, uint32_t host) 
 
 HostTransport SettingsChannelFactory::MakeLocal(asio::io_context& io, const std::string& agent_id) {
   std::vector<std::string> agent = {kSelf, "agent", "--job", agent_id};
-  return {std::make_unique<LocalChannel>(io, agent_id, agent, family_), "", nullptr, nullptr, ""};
+  return {std::make_unique<LocalChannel>(io, agent_id, agent, family_, PassesStdin(settings_) ? STDIN_FILENO : -1), "", nullptr, nullptr, ""};
 }
 
 HostTransport SettingsChannelFactory::MakeRemote(asio::io_context& io, uint32_t host,
