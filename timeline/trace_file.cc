@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
+#include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -59,16 +59,18 @@ Status Fill(int from, int to, uint64_t used, uint64_t size, const std::string& p
 }  // namespace
 
 Status TraceFile::Check(const std::string& path) {
+  const Result<std::string> real = PathForOutput(path);
+  if (!real.ok()) return InvalidArgument("the timeline " + real.status().message());
   struct stat before {};
-  const bool there = ::stat(path.c_str(), &before) == 0;
+  const bool there = ::lstat(real->c_str(), &before) == 0;
   if (there && !S_ISREG(before.st_mode)) {
     return InvalidArgument("the timeline " + path + " cannot be written: it is " +
                            (S_ISDIR(before.st_mode) ? "a directory" : "no regular file") +
                            "; name a file");
   }
-  const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  const UniqueFd fd = OpenRegularFile(AT_FDCWD, real->c_str(), 0, 0666);
   if (!fd.valid()) return {Code::kInvalidArgument, CannotWrite(path, errno).message()};
-  if (!there) ::unlink(path.c_str());
+  if (!there) ::unlink(real->c_str());
   return Status::Ok();
 }
 
@@ -83,15 +85,15 @@ TraceFile::~TraceFile() { (void)Finish(); }
 
 // A file of this size with the same events takes the place of the present one.
 Status TraceFile::Replace(uint64_t size) {
-  // Through a link, the file that it points to is replaced.
-  char* real = ::realpath(path_.c_str(), nullptr);
-  const std::string target = real != nullptr ? real : path_;
-  ::free(real);
-  const std::string copy = target + ".part";
-  UniqueFd fd(::open(copy.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  // Through a link of the user's own, the file that it points to is replaced.
+  const Result<std::string> target = PathForOutput(path_);
+  if (!target.ok()) return InvalidArgument("the timeline " + target.status().message());
+  const std::string copy = *target + ".part";
+  ::unlink(copy.c_str());  // of a job that was killed, or a link that waits under this name
+  UniqueFd fd(::open(copy.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!fd.valid()) return CannotWrite(path_, errno);
   Status filled = Fill(fd_.get(), fd.get(), used_, size, path_);
-  if (filled.ok() && ::rename(copy.c_str(), target.c_str()) != 0)
+  if (filled.ok() && ::rename(copy.c_str(), target->c_str()) != 0)
     filled = CannotWrite(path_, errno);
   if (!filled.ok()) {
     ::unlink(copy.c_str());

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -33,15 +34,9 @@ Status WhyNot(const std::string& path, int error) {
 Result<UniqueFd> OpenOutputFile(const std::string& folder, const char* name, bool empty) {
   UniqueFd place(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!place.valid()) return WhyNot(folder, errno);
-  UniqueFd file(::openat(
-      place.get(), name,
-      O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, kFileMode));
-  const std::string path = folder + "/" + name;
-  if (!file.valid()) return WhyNot(path, errno);
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return WhyNot(path, errno);
-  if (!S_ISREG(info.st_mode)) return WhyNot(path, ENXIO);
-  if (empty && ::ftruncate(file.get(), 0) != 0) return WhyNot(path, errno);
+  UniqueFd file =
+      OpenRegularFile(place.get(), name, O_APPEND | (empty ? O_TRUNC : 0), kFileMode);
+  if (!file.valid()) return WhyNot(folder + "/" + name, errno);
   return file;
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "launcher/tuning/tuned_axes.h"
+#include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/unique_fd.h"
 
@@ -13,9 +14,10 @@ namespace hvd {
 namespace {
 
 Status Write(const std::string& path, int flags, std::string_view text) {
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600));
+  const Result<UniqueFd> file = OpenForOutput(path, flags, 0600);
+  if (!file.ok()) return InvalidArgument("--autotune-log-file: " + file.status().message());
   const auto bytes = static_cast<ssize_t>(text.size());
-  if (file.valid() && ::write(file.get(), text.data(), text.size()) == bytes) return Status::Ok();
+  if (::write(file->get(), text.data(), text.size()) == bytes) return Status::Ok();
   return SystemError("the file '" + path + "' of --autotune-log-file cannot be written", errno);
 }
 

@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <utility>
+
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -16,7 +19,59 @@ Status CannotBeWritten(const std::string& path, int error) {
   return InvalidArgument(path + " cannot be written: " + std::strerror(error));
 }
 
+// Of an open link.
+std::string TargetOf(int link) {
+  char target[PATH_MAX];
+  const ssize_t length = ::readlinkat(link, "", target, sizeof target);
+  return {target, length > 0 ? static_cast<size_t>(length) : 0};
+}
+
 }  // namespace
+
+Result<std::string> PathForOutput(const std::string& path) {
+  constexpr int kMostLinks = 8;
+  std::string now = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    // The link itself is held: nobody can exchange it between the look at its owner and its target.
+    const UniqueFd held(::open(now.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    if (!held.valid() || ::fstat(held.get(), &info) != 0 || !S_ISLNK(info.st_mode)) return now;
+    if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+      return InvalidArgument(Format("{} cannot be written: {} is a link of another user (uid {}), "
+                                    "which is not followed; remove it or name another file",
+                                    path, now, info.st_uid));
+    }
+    const std::string target = TargetOf(held.get());
+    const size_t slash = now.rfind('/');
+    now = target.starts_with('/') || slash == std::string::npos ? target
+                                                                : now.substr(0, slash + 1) + target;
+  }
+  return CannotBeWritten(path, ELOOP);
+}
+
+UniqueFd OpenRegularFile(int folder, const char* name, int flags, mode_t mode) {
+  constexpr int kAlways = O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  // Emptied only once it is known to be a regular file.
+  UniqueFd file(::openat(folder, name, kAlways | O_WRONLY | (flags & ~O_TRUNC), mode));
+  struct stat info {};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) return UniqueFd();
+  if (!S_ISREG(info.st_mode)) {
+    errno = ENXIO;
+    return UniqueFd();
+  }
+  if ((flags & O_TRUNC) != 0 && ::ftruncate(file.get(), 0) != 0) return UniqueFd();
+  return file;
+}
+
+Result<UniqueFd> OpenForOutput(const std::string& path, int flags, mode_t mode) {
+  Result<std::string> real = PathForOutput(path);
+  if (!real.ok()) return real.status();
+  UniqueFd file = OpenRegularFile(AT_FDCWD, real->c_str(), flags, mode);
+  if (file.valid()) return file;
+  if (errno == ENXIO)
+    return InvalidArgument(path + " cannot be written: it exists and is no regular file");
+  return CannotBeWritten(path, errno);
+}
 
 Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
   struct stat stat = {};

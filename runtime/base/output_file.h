@@ -5,6 +5,8 @@
 #ifndef HVD_RUNTIME_BASE_OUTPUT_FILE_H_
 #define HVD_RUNTIME_BASE_OUTPUT_FILE_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -53,6 +55,19 @@ class OutputFile {
   int error_ = 0;
   bool finished_ = false;
 };
+
+// The path of the file that `path` names for writing. A link in its last place is followed where it
+// belongs to this user or to root; one that a stranger has put there is refused, since it would
+// direct the output to any file of the user's.
+Result<std::string> PathForOutput(const std::string& path);
+
+// Opens a regular file for writing, and makes it where there is none; `name` is relative to
+// `folder`, an open one or AT_FDCWD. Never follows a link and never waits for a reader. Invalid, with
+// errno: it cannot be opened; ELOOP: it is a link; ENXIO: it is no regular file.
+UniqueFd OpenRegularFile(int folder, const char* name, int flags, mode_t mode);
+
+// Both: a sentence about the path where it cannot be opened. `flags` beside those: O_APPEND, O_TRUNC.
+Result<UniqueFd> OpenForOutput(const std::string& path, int flags, mode_t mode);
 
 // A whole file at once: Create, Append, Finish.
 Status WriteWholeFile(const std::string& path, std::string_view text);

@@ -87,6 +87,28 @@ TEST_F(TraceFileTest, APathThatCannotBeWrittenIsRefusedInOneSentence) {
   EXPECT_EQ(TraceFile::Check("/dev/null").code(), Code::kInvalidArgument);
 }
 
+// Of this user; links of strangers are in output_file_test.cc.
+TEST_F(TraceFileTest, ThroughALinkTheFileThatItNamesIsReplaced) {
+  std::filesystem::create_directory(folder_ + "/disk");
+  std::filesystem::create_symlink("disk/t.json", path_);
+  {
+    auto file = TraceFile::Create(path_);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(path_));
+  EXPECT_EQ(Json::parse(Text(folder_ + "/disk/t.json")), Json::array());
+}
+
+TEST_F(TraceFileTest, ALinkUnderTheNameOfItsPartIsNotFollowed) {
+  std::ofstream(folder_ + "/victim") << "precious";
+  std::filesystem::create_symlink("victim", path_ + ".part");
+  {
+    auto file = TraceFile::Create(path_);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+  }
+  EXPECT_EQ(Text(folder_ + "/victim"), "precious");
+}
+
 TEST_F(TraceFileTest, AnEarlierFileGoesAwayAtOnce) {
   std::ofstream(path_) << std::string(1'000'000, 'x');
   auto file = TraceFile::Create(path_);
