@@ -1,9 +1,13 @@
 #include "launcher/job/report/report.h"
 
+#include <cstdint>
+#include <string_view>
+
 #include "launcher/job/report/job_result.h"
 #include "launcher/text/rank_ranges.h"
 #include "launcher/text/sentence_end.h"
 #include "runtime/base/text/format.h"
+#include "runtime/base/text/printable_text.h"
 
 namespace hvd {
 namespace {
@@ -13,13 +17,18 @@ std::string Who(const JobState& state, uint32_t rank) {
   return Format("rank {} on host {} (pid {})", state.ranks[rank].rank, host, state.ranks[rank].pid);
 }
 
-std::string Indented(const std::string& text) {
+// Lines of a rank. Their control characters would act on the user's terminal, which shows this block
+// long after the rank's own output.
+std::string Indented(std::string_view text) {
+  constexpr size_t kWhole = SIZE_MAX;
   std::string out = "    ";
-  for (char c : text) {
-    out += c;
-    if (c == '\n') out += "    ";
+  while (true) {
+    const size_t end = text.find_first_of("\n\t");
+    out += Printable(text.substr(0, end), kWhole);
+    if (end == std::string_view::npos) return out + "\n";
+    out += text[end] == '\n' ? "\n    " : "\t";
+    text.remove_prefix(end + 1);
   }
-  return out + "\n";
 }
 
 std::string Others(size_t count) {

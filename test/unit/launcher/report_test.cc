@@ -33,6 +33,16 @@ TEST(Report, NamesRankHostPidEndAndLastWords) {
             "  2 other ranks were ended because of it.\n");
 }
 
+TEST(Report, ControlCharactersOfTheLastWordsAreEscaped) {
+  const std::string report = Report(
+      Failed(1, 0, {false, 3}, "a\x1b[2A\x1b[2Kb\r\tc\x1b]0;title\x07\nf\xc3\xbcr \xc2\x9b\xff"));
+  EXPECT_EQ(report,
+            "hvdrun: rank 0 on host node1 (pid 100) failed: exit code 3.\n"
+            "  Its last lines on stderr:\n"
+            "    a\\x1b[2A\\x1b[2Kb\\x0d\tc\\x1b]0;title\\x07\n"
+            "    f\xc3\xbcr \\xc2\\x9b\\xff\n");
+}
+
 TEST(Report, F6_RanksThatFailedAlikeAreNamedAndNotRepeated) {
   JobState state(*MakePlan({{"node1", 4}}, 4), {});
   Step(state, AgentIsReady{0}, {});
