@@ -15,6 +15,7 @@
 #include "launcher/driver/agent_messages.h"
 #include "launcher/driver/driver_parts.h"
 #include "launcher/driver/job_actions.h"
+#include "launcher/driver/job_outline.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/job_signals.h"
 #include "launcher/driver/run_watch.h"
@@ -39,13 +40,6 @@ constexpr int kUsageError = 2;
 // user has the time, but a job that was asked to end does not wait for it.
 constexpr auto kPatience = std::chrono::hours(24 * 365);
 constexpr auto kOutputLimit = std::chrono::seconds(1);
-
-JobCounts CountsOf(const JobState& state) {
-  if (state.phase == JobPhase::kOpening) return {};  // its plan may change
-  JobCounts counts{static_cast<uint32_t>(state.ranks.size()), 0};
-  for (const RankRecord& rank : state.ranks) counts.alive += rank.phase == RankPhase::kRunning;
-  return counts;
-}
 
 // The hint about how the command, or a port that is taken, explains the failure of a rank.
 std::string Hint(const DriverParts& parts) {

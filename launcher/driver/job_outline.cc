@@ -37,4 +37,16 @@ JobView OutlineOf(const JobState& state, const std::string& job_id) {
   return view;
 }
 
+JobCounts CountsOf(const JobState& state) {
+  if (state.phase == JobPhase::kOpening) return {};  // its plan may change
+  uint32_t present = 0, running = 0;
+  for (const RankRecord& rank : state.ranks) {
+    present += rank.phase != RankPhase::kEnded && !rank.leaving;
+    running += rank.phase == RankPhase::kRunning;
+  }
+  if (!state.elastic) return {static_cast<uint32_t>(state.ranks.size()), running};
+  // While a lost rank is replaced it still counts.
+  return {std::max(present, state.elastic->generation.size()), running};
+}
+
 }  // namespace hvd

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "launcher/job/state/job_state.h"
+#include "launcher/jobs/driver_status.h"
 #include "launcher/live/job_view.h"
 
 namespace hvd {
@@ -12,6 +13,9 @@ namespace hvd {
 // Ranks in their order; of an elastic job those that have not ended. Counters and rates are for the
 // agents to tell.
 JobView OutlineOf(const JobState& state, const std::string& job_id);
+
+// For `hvdrun ps`: the ranks of the job, not the workers that it ever had, and those that run.
+JobCounts CountsOf(const JobState& state);
 
 }  // namespace hvd
 

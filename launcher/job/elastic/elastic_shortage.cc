@@ -17,6 +17,19 @@ namespace {
 constexpr Duration kFirstReport = std::chrono::seconds(10);
 constexpr Duration kLaterReports = std::chrono::seconds(30);
 
+// A host that is tried again is another one in the list: its last reason counts.
+std::string HostTroubles(const std::vector<ElasticHost>& hosts) {
+  std::string text;
+  for (auto host = hosts.begin(); host != hosts.end(); ++host) {
+    const bool again = std::any_of(host + 1, hosts.end(), [&](const ElasticHost& later) {
+      return later.listing.host == host->listing.host && (later.ready || !later.trouble.empty());
+    });
+    if (!host->trouble.empty() && host->listed && !again)
+      text += "; host " + host->listing.host + ": " + host->trouble;
+  }
+  return text;
+}
+
 std::string ShortageText(const ElasticChange& change, size_t have, uint32_t need) {
   std::string text = Counted(have, "rank is there", "ranks are there") + ", " +
                      Counted(need, "is needed", "are needed");
@@ -30,10 +43,7 @@ std::string ShortageText(const ElasticChange& change, size_t have, uint32_t need
     text += "; " + HostNames(late) + (late.size() == 1 ? " has" : " have") +
             " not called hvd.init()" + (change.state.generation > 0 ? " again" : "");
   }
-  for (const ElasticHost& host : change.elastic.hosts) {
-    if (!host.trouble.empty() && host.listed)
-      text += "; host " + host.listing.host + ": " + host.trouble;
-  }
+  text += HostTroubles(change.elastic.hosts);
   if (change.elastic.listed_once && change.elastic.listing.empty()) text += "; no hosts are listed";
   if (!change.elastic.source_trouble.empty()) text += "; " + change.elastic.source_trouble;
   return text;

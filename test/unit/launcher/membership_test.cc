@@ -239,6 +239,28 @@ TEST(Membership, AnErrorOfTheScriptEndsTheJob) {
   EXPECT_EQ(ExitCode(job.state), 3);
 }
 
+TEST(Membership, TheReasonOfAHostThatIsTriedAgainIsShownOnce) {
+  Script job(Limits(3, 3, 3));
+  job.List({{"a", 1}, {"b", 2}});
+  job.On(AgentIsReady{0});
+  job.Start(0);
+  job.Join({0});
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    const auto host = static_cast<uint32_t>(job.state.elastic->hosts.size() - 1);
+    job.On(AgentLost{host, "refused " + std::to_string(attempt)});
+    for (int i = 0; i < 90 && job.state.elastic->hosts.size() == host + 1; ++i)
+      job.After(seconds(1));
+  }
+  ASSERT_GE(job.state.elastic->hosts.size(), 3U) << "it was tried again";
+  job.told.clear();
+  for (int i = 0; i < 60 && job.told.find("waiting for ranks") == std::string::npos; ++i)
+    job.After(seconds(1));
+  const size_t at = job.told.find("waiting for ranks");
+  ASSERT_NE(at, std::string::npos) << job.told;
+  const std::string line = job.told.substr(at, job.told.find('\n', at) - at);
+  EXPECT_EQ(line.find("; host b: "), line.rfind("; host b: ")) << line;
+}
+
 TEST(Membership, TooManyFailuresEndTheJob) {
   ElasticLimits limits = Limits(1, 3, 3);
   limits.failures = {0, std::nullopt};
