@@ -37,6 +37,25 @@ bool HostTransition::FailedOfIt(uint32_t host) const {
   return first && state_.plan.ranks[*first].host != host;
 }
 
+// Have the ranks of all other hosts finished, and all that still ran on this one said goodbye to
+// their world? Then only the word of how they ended is missing.
+bool HostTransition::AllHadFinished(uint32_t host) const {
+  if (state_.failure || state_.phase > JobPhase::kRunning) return false;
+  bool others = false;
+  for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
+    const RankRecord& rank = state_.ranks[r];
+    if (rank.end && !rank.end->ok()) return false;
+    if (state_.plan.ranks[r].host != host) {
+      if (!rank.end) return false;
+      others = true;
+    } else if (!rank.end) {
+      const bool said_goodbye = rank.departed_ns != 0 && !rank.lost && !rank.is_consequence;
+      if (!said_goodbye) return false;
+    }
+  }
+  return others;
+}
+
 void HostTransition::Take(const AgentLost& event) {
   if (!state_.host_open[event.host]) return;
   state_.host_open[event.host] = false;
@@ -46,6 +65,7 @@ void HostTransition::Take(const AgentLost& event) {
     state_.stages.Fail(event.host, event.reason, change_.now);
     return LookAtHosts(change_);
   }
+  const bool had_finished = AllHadFinished(event.host);
   bool took_ranks = false;
   for (const Placement& place : state_.plan.ranks) {
     if (place.host != event.host) continue;
@@ -53,6 +73,13 @@ void HostTransition::Take(const AgentLost& event) {
     took_ranks = took_ranks || rank.phase != RankPhase::kEnded;
     state_.Becomes(rank, RankPhase::kEnded);
     state_.Waits(rank, false);
+  }
+  if (took_ranks && had_finished) {
+    change_.Tell("host " + state_.plan.hosts[event.host] + " was lost: " + event.reason +
+                 "; its ranks had left the world with hvd.shutdown() before that, and all other "
+                 "ranks have finished, so the job has succeeded");
+    FinishWhenAllEnded(change_);
+    return EndWhenAllClosed(change_);
   }
   JobFailure failure;
   failure.kind = JobFailure::Kind::kHost;

@@ -26,6 +26,7 @@ class HostTransition {
 
  private:
   bool FailedOfIt(uint32_t host) const;
+  bool AllHadFinished(uint32_t host) const;
 
   JobChange& change_;
   JobState& state_;

@@ -85,6 +85,17 @@ std::string EndingReport(const JobState& state) {
   return WithStop(sentence) + "\n  All ranks were ended.\n";
 }
 
+// By themselves, before this host was lost.
+bool OthersHadFinished(const JobState& state, uint32_t host) {
+  bool others = false;
+  for (uint32_t r = 0; r < state.ranks.size(); ++r) {
+    if (state.plan.ranks[r].host == host) continue;
+    if (!state.ranks[r].end || !state.ranks[r].end->ok()) return false;
+    others = true;
+  }
+  return others && !state.asked_at;
+}
+
 }  // namespace
 
 size_t CountEndedBecause(const JobState& state, uint32_t cause) {
@@ -110,7 +121,9 @@ std::string Report(const JobState& state) {
     case JobFailure::Kind::kHost:
       return WithStop("hvdrun: host " + state.plan.hosts[failure.host] +
                       " was lost: " + failure.reason) +
-             " All ranks were ended.\n";
+             (OthersHadFinished(state, failure.host)
+                  ? " The ranks of all other hosts had finished.\n"
+                  : " All ranks were ended.\n");
     case JobFailure::Kind::kHosts: return "hvdrun: " + failure.reason;
     case JobFailure::Kind::kInterrupt:
       return "hvdrun: ended by " + SignalText(failure.signal) + "; all ranks were ended.\n";

@@ -918,6 +918,46 @@ TEST(Job, AHostThatGoesAfterItsOwnRankFailedIsNotTheCause) {
   EXPECT_EQ(FirstFailedRank(job.state), 2U);
 }
 
+TEST(Job, AHostThatGoesSilentAfterItsRanksSaidGoodbyeFailsNothing) {
+  Script job(4, 2);
+  job.StartAll();
+  job.JoinAll();
+  for (uint32_t rank : {0, 1, 2, 3}) job.Left(rank, 1);
+  job.Exit(0, 0);
+  job.Exit(1, 0);
+  EXPECT_EQ(job.On(AgentLost{1, "its agent has been silent for 5 s"}),
+            "host h1 was lost: its agent has been silent for 5 s; its ranks had left the world with "
+            "hvd.shutdown() before that, and all other ranks have finished, so the job has "
+            "succeeded, finish");
+  job.On(AgentFinished{0});
+  EXPECT_EQ(ExitCode(job.state), 0);
+}
+
+TEST(Job, AHostThatGoesSilentInTheLastStepsSaysThatTheOthersHadFinished) {
+  Script job(4, 2);
+  job.StartAll();
+  job.JoinAll();
+  for (uint32_t rank : {0, 1, 2}) job.Left(rank, 1);  // rank 3 is still in its world
+  job.Exit(0, 0);
+  job.Exit(1, 0);
+  EXPECT_EQ(job.On(AgentLost{1, "its agent has been silent for 5 s"}), "finish");
+  job.On(AgentFinished{0});
+  EXPECT_EQ(ExitCode(job.state), 1);
+  EXPECT_EQ(Report(job.state),
+            "hvdrun: host h1 was lost: its agent has been silent for 5 s. The ranks of all other "
+            "hosts had finished.\n");
+}
+
+TEST(Job, AHostThatGoesWhileOthersRunIsAFailureThoughItsRanksSaidGoodbye) {
+  Script job(2, 2);
+  job.StartAll();
+  job.JoinAll();
+  job.Left(0, 1);
+  job.Left(1, 1);
+  job.On(AgentLost{1, "cut"});
+  EXPECT_TRUE(job.state.failure) << "rank 0 may still need it";
+}
+
 TEST(Job, ALostAgentEndsTheJobOnTheOtherHosts) {
   Script job(2, 2);
   job.StartAll();
