@@ -109,8 +109,6 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void StartWorkers();
   void PassOn(const SignalWorkers& message);
   bool AskToStop(int signal);
-  bool HandleWarning(int signal);
-  void Forward(const ForwardSignal& message);
   void Finish();
   void FinishIfSilent();
   void TerminateOrphans();
@@ -176,7 +174,14 @@ Agent::Agent(AgentOptions options)
                    [this](const ToDriver& message) { Send(message); }),
       stop_signals_(
           io_, [this](int signal) { return AskToStop(signal); },
-          [this](int signal) { return HandleWarning(signal); }),
+          // Schedulers send these to all processes of a step. SIGUSR1 is a request to stop after
+          // the step, and an elastic job does nothing else about it.
+          [this](int signal) {
+            const bool asked = signal == SIGUSR1 && AskToStop(signal);
+            if (!asked || start().elastic == 0)
+              Send(signals_.Forward({0, signal}, generations_, SteadyNow()));
+            return asked;
+          }),
       examiner_(io_, clock_, [this](const ToDriver& message) { Send(message); }),
       recorders_(io_, [this](const ToDriver& message) { driver_.Send(message); }),
       tuner_(
@@ -185,7 +190,6 @@ Agent::Agent(AgentOptions options)
           [this](std::span<const TraceRecord> records) { traces_.Add(0, records); }) {}
 
 int Agent::Run() {
-  workers_.UseStdin(std::move(options_.user_stdin));
   stop_signals_.OpenWarnings();
   BecomeSubreaper();
   if (options_.line) {
@@ -238,7 +242,9 @@ void Agent::OnDriverMessage(ToAgent message) {
       [this](const UseRelay& use) { relay_.Use(use); },
       [this](const SignalWorkers& signal) { PassOn(signal); },
       [this](const SignalWorker& signal) { signals_.Take(signal); },
-      [this](const ForwardSignal& signal) { Forward(signal); },
+      [this](const ForwardSignal& signal) {
+        Send(signals_.Forward(signal, generations_, SteadyNow()));
+      },
       [this](const MasterPortTaken& taken) { master_port_.Handle(taken); },
       [this](const FinishJob&) { Finish(); },
       [this](const auto& other) {
@@ -331,7 +337,7 @@ void Agent::StartWorkers() {
   Status listening = FaultAsked("listen") ? Internal("no socket could be made for the workers")
                                           : generations_.Listen(link.agent_address);
   if (!listening.ok()) return workers_.ReportNotStarted(EIO, listening.message());
-  workers_.Start(link, PathsBeside(options_.executable));
+  workers_.Start(link, PathsBeside(options_.executable), std::move(options_.user_stdin));
 }
 
 // Long before the job starts: one that waits for slow hosts may lose a connection, too.
@@ -370,22 +376,6 @@ bool Agent::AskToStop(int signal) {
   if (!generations_.in_use() || orphaned_) return false;
   Send(StopRequested{signal});
   return true;
-}
-
-// Schedulers send these to all processes of a step. True: SIGUSR1 is a request to stop after the
-// step, and an elastic job does nothing else about it.
-bool Agent::HandleWarning(int signal) {
-  const bool asked = signal == SIGUSR1 && AskToStop(signal);
-  if (asked && start().elastic != 0) return true;
-  Forward({0, signal});
-  return asked;
-}
-
-void Agent::Forward(const ForwardSignal& message) {
-  const uint32_t ranks = signals_.Forward(
-      message.signal, message.number != 0,
-      [this](uint32_t slot) { return generations_.PidOf(slot); }, SteadyNow());
-  Send(SignalForwarded{message.number, message.signal, ranks});
 }
 
 void Agent::Finish() {

@@ -1,5 +1,5 @@
-// StopSignals: the signals to an agent that are no faults. SIGUSR1 and SIGUSR2 warn, and are for the
-// ranks. SIGTERM to the agent of an elastic job asks the job to stop after its step: one that
+// StopSignals: the signals to an agent that are no faults. SIGUSR1 and SIGUSR2 warn, and are for
+// the ranks. SIGTERM to the agent of an elastic job asks the job to stop after its step: one that
 // cannot, and one that comes after such a request, ends the agent as it would end any process.
 //
 // One thread, that of the io_context.

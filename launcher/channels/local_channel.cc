@@ -26,7 +26,8 @@ constexpr Duration kSweepLimit = std::chrono::seconds(3);
 std::vector<std::string> AgentEnvironment(const std::string& job_id) {
   std::vector<std::string> environment;
   for (const auto& [name, value] : AllEnv()) {
-    if (name != "HVD_JOB_ID" && name != kUserStdinVariable) environment.push_back(name + "=" + value);
+    if (name != "HVD_JOB_ID" && name != kUserStdinVariable)
+      environment.push_back(name + "=" + value);
   }
   environment.push_back("HVD_JOB_ID=" + job_id);  // so that a sweep finds the agent, too
   return environment;
@@ -56,8 +57,8 @@ void LocalChannel::Open(ChannelObserver& observer) {
   UniqueFd ours(ends[0]), theirs(ends[1]);
   WaitForChild();
   SpawnRequest request{command_, AgentEnvironment(job_id_), "/"};
-  const UniqueFd user_stdin(user_stdin_ < 0 ? -1
-                                            : ::fcntl(user_stdin_, F_DUPFD_CLOEXEC, kKeptDescriptor));
+  const UniqueFd user_stdin(
+      user_stdin_ < 0 ? -1 : ::fcntl(user_stdin_, F_DUPFD_CLOEXEC, kKeptDescriptor));
   if (user_stdin.valid()) {
     request.environment.push_back(std::string(kUserStdinVariable) + "=1");
     request.kept_fd = user_stdin.get();

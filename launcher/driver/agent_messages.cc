@@ -139,27 +139,6 @@ void AgentMessages::On(uint32_t host, const RanksExamined& examined) {
   parts_.reschedule();
 }
 
-// Every agent learns of it: the ranks of other hosts connect there, too.
-void AgentMessages::On(uint32_t host, const MasterPortTaken& taken) {
-  const std::vector<Placement>& ranks = parts_.options.plan.ranks;
-  if (ranks.empty() || ranks[0].host != host) return;
-  parts_.port_taken = Format("another user (uid {}) listens on port {} of host {}, which "
-                             "MASTER_PORT names",
-                             taken.uid, taken.port, parts_.NameOf(host));
-  parts_.screen.Print(*parts_.port_taken +
-                      "; the job goes on, and ends if one of its ranks connects there (a script "
-                      "that needs the port: -x MASTER_PORT=N names another one)");
-  for (uint32_t other = 0; other < parts_.agents.count(); ++other) {
-    if (other != host && parts_.state.host_open[other]) parts_.agents.Send(other, taken);
-  }
-}
-
-void AgentMessages::On(uint32_t host, const SignalForwarded& answer) {
-  const std::string sentence =
-      parts_.forwarded_signals.Take(host, parts_.NameOf(host), answer, now_);
-  if (!sentence.empty() && !parts_.state.asked()) parts_.screen.Print(sentence);
-}
-
 void AgentMessages::On(uint32_t host, const WantKey& want) {
   parts_.agents.BreakUnless(host, parts_.kv_service.Want(host, want));
 }

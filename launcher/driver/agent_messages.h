@@ -22,6 +22,10 @@ concept IsOfRelay = requires(RelaySwitch relay, const Message& message) {
   relay.Take(0U, message);
 };
 template <typename Message>
+concept IsWarning = requires(DriverParts parts, const Message& message) {
+  parts.HandleWarning(0U, message, TimePoint());
+};
+template <typename Message>
 concept IsOfRecorders = requires(RecorderMessages recorders, const Message& message) {
   recorders.Take(0U, message);
 };
@@ -69,6 +73,10 @@ class AgentMessages {
   void On(uint32_t host, const Message& message) {
     parts_.agents.BreakUnless(host, recorders_.Take(host, message));
   }
+  template <IsWarning Message>
+  void On(uint32_t host, const Message& message) {
+    parts_.HandleWarning(host, message, now_);
+  }
   template <IsForOthers Message>
   void On(uint32_t, const Message&) {}
   void On(uint32_t host, const AgentNote& note) { parts_.log.VerboseHost(host, note.text); }
@@ -83,10 +91,8 @@ class AgentMessages {
   void On(uint32_t host, const TreeCut& cut);
   void On(uint32_t host, const TimeTold& told);
   void On(uint32_t host, const StallSeen& seen);
-  void On(uint32_t host, const MasterPortTaken& taken);
   void On(uint32_t host, const RanksExamined& examined);
   void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
-  void On(uint32_t host, const SignalForwarded& answer);
   void On(uint32_t host, const StopRequested& request) {
     parts_.dispatch(StopAsked{request.signal, {}, host});
   }

@@ -21,7 +21,6 @@
 #include "launcher/driver/run_watch.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/job_pause.h"
-#include "launcher/job/report/describe_end.h"
 #include "launcher/job/report/failure_hint.h"
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
@@ -116,7 +115,6 @@ class Driver final : public AgentConnectionObserver {
   void StopWhenCleared();
   void CleanUp(uint32_t host);
   void OnSignal(int signal);
-  void Forward(int signal);
   void WatchOwnRun();
   void LookAtOwnRun();
   void ScheduleDeadline();
@@ -259,8 +257,8 @@ int Driver::Finish() {
   CloseTimelines();
   host_watch_.reset();
   signals_.Close();  // a job that waits for its reader can be interrupted
-  const std::string last = Report(state) + Hint(parts_) +
-                           WriteErrorFileIfFailed(state, parts_.options);
+  const std::string last =
+      Report(state) + Hint(parts_) + WriteErrorFileIfFailed(state, parts_.options);
   parts_.screen.Finish(last, EndedByItself(state) ? kPatience : kOutputLimit);
   const int code = ExitCode(state);
   return code != 0 ? code : parts_.screen.exit_code();
@@ -311,8 +309,7 @@ void Driver::OnHostAway(uint32_t host, const std::string& reason) {
 
 void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
   if (parts_.agents[host].left_alone()) CleanUp(host);
-  const std::string unheard = parts_.forwarded_signals.HostGone(host, SteadyNow());
-  if (!unheard.empty() && !parts_.state.asked()) parts_.screen.Print(unheard);
+  parts_.TellUnlessEnding(parts_.forwarded_signals.HostGone(host, SteadyNow()));
   if (parts_.tree.Has(host)) parts_.relay.HostGone(parts_.tree.NumberOf(host));
   if (reason.empty()) return Dispatch(AgentFinished{host});
   Dispatch(AgentLost{host, reason});
@@ -342,25 +339,11 @@ void Driver::OnSignal(int signal) {
   switch (ActionFor(signal, parts_.job_over)) {
     case SignalAction::kLeave: return parts_.io.stop();
     case SignalAction::kInterrupt: return Dispatch(Interrupted{signal});
-    case SignalAction::kForward: return Forward(signal);
+    case SignalAction::kForward: return parts_.ForwardToRanks(signal);
     case SignalAction::kNothing: return;
     case SignalAction::kResume: return Dispatch(Resumed{});
     case SignalAction::kPause: Dispatch(Paused{}); return JobSignals::StopSelf();
   }
-}
-
-// In an elastic job whose ranks train, SIGUSR1 is a request to stop and nothing else.
-void Driver::Forward(int signal) {
-  const JobState& state = parts_.state;
-  if (signal == SIGUSR1 && state.elastic && (state.elastic->running || state.elastic->stop_asked))
-    return Dispatch(StopAsked{signal, {}});
-  const std::vector<uint32_t> hosts = parts_.HostsAtWork();
-  if (hosts.empty())
-    return parts_.screen.Print("no rank runs yet that could get " + SignalText(signal) +
-                               "; the job goes on");
-  const ForwardSignal message = parts_.forwarded_signals.Begin(signal, hosts);
-  for (uint32_t host : hosts) parts_.agents.Send(host, message);
-  if (signal == SIGUSR1 && !state.elastic) Dispatch(StopAsked{signal, {}});
 }
 
 void Driver::ScheduleDeadline() {

@@ -1,13 +1,16 @@
 #include "launcher/driver/driver_parts.h"
 
 #include <asio/post.hpp>
+#include <csignal>
 #include <set>
 #include <utility>
 
 #include "launcher/driver/job_outline.h"
 #include "launcher/driver/job_settings.h"
+#include "launcher/job/report/describe_end.h"
 #include "launcher/jobs/job_id.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 
@@ -92,6 +95,43 @@ void DriverParts::AddHost(const HostSlots& listing) {
   clock_schedule.AddHost();
   free_ports.push_back(0);
   facts.emplace_back();
+}
+
+// In an elastic job whose ranks train, SIGUSR1 is a request to stop and nothing else.
+void DriverParts::ForwardToRanks(int signal) {
+  if (signal == SIGUSR1 && state.elastic && (state.elastic->running || state.elastic->stop_asked))
+    return dispatch(StopAsked{signal, {}});
+  const std::vector<uint32_t> hosts = HostsAtWork();
+  if (hosts.empty())
+    return TellUnlessEnding("no rank runs yet that could get " + SignalText(signal) +
+                            "; the job goes on");
+  const ForwardSignal message = forwarded_signals.Begin(signal, hosts);
+  for (uint32_t host : hosts) agents.Send(host, message);
+  if (signal == SIGUSR1 && !state.elastic) dispatch(StopAsked{signal, {}});
+}
+
+void DriverParts::HandleWarning(uint32_t host, const SignalForwarded& answer, TimePoint now) {
+  TellUnlessEnding(forwarded_signals.Take(host, NameOf(host), answer, now));
+}
+
+void DriverParts::TellUnlessEnding(const std::string& sentence) {
+  if (!sentence.empty() && !state.asked()) screen.Print(sentence);
+}
+
+// Every agent learns of it: the ranks of other hosts connect there, too.
+void DriverParts::HandleWarning(uint32_t host, const MasterPortTaken& taken, TimePoint) {
+  const std::vector<Placement>& ranks = options.plan.ranks;
+  if (ranks.empty() || ranks[0].host != host) return;
+  port_taken = Format(
+      "another user (uid {}) listens on port {} of host {}, which "
+      "MASTER_PORT names",
+      taken.uid, taken.port, NameOf(host));
+  screen.Print(*port_taken +
+               "; the job goes on, and ends if one of its ranks connects there (a script "
+               "that needs the port: -x MASTER_PORT=N names another one)");
+  for (uint32_t other = 0; other < agents.count(); ++other) {
+    if (other != host && state.host_open[other]) agents.Send(other, taken);
+  }
 }
 
 }  // namespace hvd

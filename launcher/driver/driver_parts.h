@@ -58,6 +58,12 @@ struct DriverParts {
   bool BeginFailureDump(TimePoint now);
   LiveService::Hooks LiveHooks();
   std::vector<uint32_t> HostsAtWork() const;
+  // hvdrun got SIGUSR1 or SIGUSR2, which warn.
+  void ForwardToRanks(int signal);
+  // Messages that the user is told of while the job goes on.
+  void HandleWarning(uint32_t host, const SignalForwarded& answer, TimePoint now);
+  void HandleWarning(uint32_t host, const MasterPortTaken& taken, TimePoint now);
+  void TellUnlessEnding(const std::string& sentence);
 
   // Set by the owner: an event for the job, and that NextTick of some part may be earlier now.
   std::function<void(const JobEvent&)> dispatch;
@@ -86,7 +92,7 @@ struct DriverParts {
   // By host: the port for MASTER_PORT that its agent holds, and the facts that it reported.
   std::vector<uint32_t> free_ports;
   std::vector<AgentFacts> facts;
-  // What is wrong with the port of MASTER_PORT: a clause.
+  // A clause on the stranger who listens at the port of MASTER_PORT.
   std::optional<std::string> port_taken;
   // Nothing of the job is left, but cleanups may still run.
   bool job_over = false;

@@ -1,7 +1,7 @@
-// JobSignals: the signals that hvdrun acts on while its job runs: SIGTSTP (Ctrl-Z), SIGCONT, SIGUSR1
-// and SIGUSR2, which warn, and all others whose default action would end hvdrun without a word:
-// SIGINT (Ctrl-C), SIGTERM, SIGHUP, SIGXCPU and the like end the job. A signal that was ignored when
-// hvdrun began (nohup) stays ignored.
+// JobSignals: the signals that hvdrun acts on while its job runs: SIGTSTP (Ctrl-Z), SIGCONT,
+// SIGUSR1 and SIGUSR2, which warn, and all others whose default action would end hvdrun without a
+// word: SIGINT (Ctrl-C), SIGTERM, SIGHUP, SIGXCPU and the like end the job. A signal that was
+// ignored when hvdrun began (nohup) stays ignored.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_DRIVER_JOB_SIGNALS_H_

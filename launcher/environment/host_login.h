@@ -15,7 +15,7 @@ struct HostLogin {
   std::vector<std::string> absent = {};     // names without a value on this host
 };
 
-// What a host knows of the login that the agent has there.
+// The facts of a host about the login that the agent has there.
 struct LoginFacts {
   std::function<std::optional<std::string>(const char* name)> variable;  // of the agent
   std::string home, user;  // by the user database; empty: it does not know the user

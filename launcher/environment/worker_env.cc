@@ -70,8 +70,9 @@ bool IsOfOwnTask(std::string_view name) {
   if (name.starts_with("PMIX_MCA_")) return false;  // a parameter of the user's
   constexpr std::string_view kPrefixes[] = {"OMPI_COMM_WORLD_", "PMI_", "PMIX_", "JSM_",
                                             "MV2_COMM_WORLD_"};
-  constexpr std::string_view kNames[] = {"MPI_LOCALRANKID",   "MPI_LOCALNRANKS", "PALS_RANKID",
-                                         "PALS_LOCAL_RANKID", "FLUX_TASK_RANK",  "FLUX_TASK_LOCAL_ID"};
+  constexpr std::string_view kNames[] = {"MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+                                         "PALS_RANKID",     "PALS_LOCAL_RANKID",
+                                         "FLUX_TASK_RANK",  "FLUX_TASK_LOCAL_ID"};
   return std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); }) ||
          std::ranges::find(kNames, name) != std::ranges::end(kNames);
 }
@@ -120,8 +121,9 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
 // Where they say which task of Slurm hvdrun itself is.
 void SetSlurmTask(Variables& v, const StartJob& start, const Placement& p) {
   const Placement& first = start.elastic == 0 ? start.slots[0] : p;
-  const std::pair<const char*, uint32_t> values[] = {
-      {"SLURM_PROCID", p.rank}, {"SLURM_LOCALID", p.local_rank}, {"SLURM_NODEID", first.cross_rank}};
+  const std::pair<const char*, uint32_t> values[] = {{"SLURM_PROCID", p.rank},
+                                                     {"SLURM_LOCALID", p.local_rank},
+                                                     {"SLURM_NODEID", first.cross_rank}};
   for (const auto& [name, value] : values) {
     const auto variable = v.find(name);
     if (variable != v.end()) variable->second = {std::to_string(value), "the rank's own; -x wins"};

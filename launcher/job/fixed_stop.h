@@ -1,5 +1,5 @@
 // SIGUSR1 to a job of fixed size: its ranks learn at one commit, the same on all of them, that they
-// are to stop (hvd.should_stop()). A job whose ranks never ask goes on as if nothing had been. Pure.
+// are to stop (hvd.should_stop()). A job whose ranks never ask goes on. Pure.
 #ifndef HVD_LAUNCHER_JOB_FIXED_STOP_H_
 #define HVD_LAUNCHER_JOB_FIXED_STOP_H_
 

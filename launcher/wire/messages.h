@@ -126,8 +126,8 @@ struct SignalWorker {
   uint32_t rank = 0;
   int32_t signal = 0;
 };
-// hvdrun got a signal that warns (SIGUSR1, SIGUSR2): to the own process of each rank that handles it
-// (signal_receiver.h). Answered by SignalForwarded.
+// hvdrun got a signal that warns (SIGUSR1, SIGUSR2): it goes to the own process of each rank that
+// handles it (signal_receiver.h). Answered by SignalForwarded.
 struct ForwardSignal {
   uint32_t number = 0;  // from 1
   int32_t signal = 0;

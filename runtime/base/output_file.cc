@@ -37,9 +37,10 @@ Result<std::string> PathForOutput(const std::string& path) {
     struct stat info {};
     if (!held.valid() || ::fstat(held.get(), &info) != 0 || !S_ISLNK(info.st_mode)) return now;
     if (info.st_uid != ::geteuid() && info.st_uid != 0) {
-      return InvalidArgument(Format("{} cannot be written: {} is a link of another user (uid {}), "
-                                    "which is not followed; remove it or name another file",
-                                    path, now, info.st_uid));
+      return InvalidArgument(
+          Format("{} cannot be written: {} is a link of another user (uid {}), "
+                 "which is not followed; remove it or name another file",
+                 path, now, info.st_uid));
     }
     const std::string target = TargetOf(held.get());
     const size_t slash = now.rfind('/');

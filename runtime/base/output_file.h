@@ -62,11 +62,11 @@ class OutputFile {
 Result<std::string> PathForOutput(const std::string& path);
 
 // Opens a regular file for writing, and makes it where there is none; `name` is relative to
-// `folder`, an open one or AT_FDCWD. Never follows a link and never waits for a reader. Invalid, with
-// errno: it cannot be opened; ELOOP: it is a link; ENXIO: it is no regular file.
+// `folder`, an open one or AT_FDCWD. Never follows a link and never waits for a reader. Invalid,
+// with errno: it cannot be opened; ELOOP: it is a link; ENXIO: it is no regular file.
 UniqueFd OpenRegularFile(int folder, const char* name, int flags, mode_t mode);
 
-// Both: a sentence about the path where it cannot be opened. `flags` beside those: O_APPEND, O_TRUNC.
+// Both: a sentence about the path where it cannot be opened. `flags`: O_APPEND or O_TRUNC.
 Result<UniqueFd> OpenForOutput(const std::string& path, int flags, mode_t mode);
 
 // A whole file at once: Create, Append, Finish.

@@ -43,7 +43,7 @@ PARTS = {
     "launcher/agent/host": ["launcher/agent/workers", "launcher/gpu", "launcher/output", "launcher/process", "launcher/text", "launcher/wire"],
     "launcher/driver/agents": ["launcher/bundle", "launcher/channels", "launcher/channels/factory", "launcher/job/hosts",
                                "launcher/jobs", "launcher/text", "launcher/wire"],
-    "launcher/driver/services": ["launcher/job/hosts", "launcher/job/state", "launcher/live", "launcher/tree", "launcher/wire"],
+    "launcher/driver/services": ["launcher/job/hosts", "launcher/job/report", "launcher/job/state", "launcher/live", "launcher/tree", "launcher/wire"],
     "launcher/job/elastic": ["launcher/job/hosts", "launcher/job/policy", "launcher/job/report", "launcher/job/state", "launcher/text",
                              "launcher/wire"],
     "launcher/job/hosts": ["launcher/agent/host", "launcher/channels", "launcher/text", "launcher/wire"],

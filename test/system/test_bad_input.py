@@ -321,14 +321,14 @@ def test_V15g_the_named_folder_itself_may_be_a_link(run, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
-@pytest.mark.parametrize("flags", [["--timeline"], ["--dump-on-failure"], ["--autotune", "--autotune-log-file"]])
-def test_a_strangers_link_is_not_followed_by_any_output_file(run, tmp_path, flags):
+@pytest.mark.parametrize("flag", ["--timeline", "--dump-on-failure"])
+def test_a_strangers_link_is_not_followed_by_any_output_file(run, tmp_path, flag):
     victim, place = tmp_path / "victim", tmp_path / "out"
     victim.write_text("precious")
     place.symlink_to(victim)
     os.lchown(place, 65534, 65534)
     fails = "import horovod.torch as hvd; hvd.init(); hvd.barrier(); raise SystemExit(3)"
-    job = run("-np", 1, *flags, place, "/usr/bin/python3", "-c", fails)
+    job = run("-np", 2, flag, place, "/usr/bin/python3", "-c", fails)
     assert "is a link of another user (uid 65534)" in job.err
     assert victim.read_text() == "precious"
 

@@ -75,7 +75,9 @@ def test_a_ranks_own_process_gets_the_signal_that_it_handles(start, tmp_path, nu
     assert job.err == ""
 
 
-@pytest.mark.parametrize("script, says", [(HANDLES, ""), (WAITS, "got signal 12 (SIGUSR2), and no rank there handles it")])
+@pytest.mark.parametrize(
+    "script, says", [(HANDLES, ""), (WAITS, "got signal 12 (SIGUSR2), and no rank there handles it")], ids=["handled", "not handled"]
+)
 def test_a_signal_to_an_agent_is_for_the_ranks_of_its_host(start, tmp_path, script, says):
     job = start("-np", 2, "--hosts-per-machine", 2, *handling(tmp_path, script))
     read_until(job.process.stdout, "ready", 2)

@@ -19,7 +19,7 @@
 
 namespace hvd {
 
-// What the kernel says of the sockets of this machine.
+// The sockets of this machine, as the kernel lists them.
 struct SocketTables {
   std::function<std::optional<uid_t>(const std::string& address, uint32_t port)> listener_at =
       ListenerAt;

@@ -7,21 +7,12 @@
 #include <system_error>
 
 #include "launcher/process/proc_file.h"
+#include "launcher/process/thread_state.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
-
-// Of a line such as "SigCgt:\t0000000180014a07".
-bool IsInMask(std::string_view status, std::string_view name, int signal) {
-  const size_t at = status.find(name);
-  if (at == std::string_view::npos) return false;
-  std::string_view mask = status.substr(at + name.size());
-  mask = mask.substr(0, mask.find('\n'));
-  mask.remove_prefix(std::min(mask.find_first_not_of(" \t"), mask.size()));
-  return (ParseWhole<uint64_t>(mask, 16).value_or(0) >> (signal - 1) & 1) != 0;
-}
 
 bool AllThreadsBlock(pid_t pid, int signal) {
   std::error_code error;
@@ -59,16 +50,16 @@ std::vector<ProcessInfo> ChildrenOf(const std::vector<ProcessInfo>& parents,
 
 }  // namespace
 
-bool CatchesSignal(std::string_view status, int signal) {
-  return IsInMask(status, "\nSigCgt:", signal);
-}
-
 bool BlocksSignal(std::string_view status, int signal) {
-  return IsInMask(status, "\nSigBlk:", signal);
+  constexpr std::string_view kField = "\nSigBlk:\t";
+  const size_t at = status.find(kField);
+  if (at == std::string_view::npos) return false;
+  const auto mask = ParseWhole<uint64_t>(status.substr(at + kField.size(), 16), 16);
+  return (mask.value_or(0) >> (signal - 1) & 1) != 0;
 }
 
-bool HandlesSignal(pid_t pid, int signal) {
-  return CatchesSignal(ReadProcFile(pid, "status"), signal) || AllThreadsBlock(pid, signal);
+bool SurvivesSignal(pid_t pid, int signal) {
+  return HandlesSignal(pid, signal) || AllThreadsBlock(pid, signal);
 }
 
 std::optional<ProcessInfo> SignalReceiver(pid_t worker, pid_t rank,

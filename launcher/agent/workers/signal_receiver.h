@@ -16,16 +16,16 @@
 namespace hvd {
 
 // `status`: the text of /proc/PID/status, or of a thread's. Pure.
-bool CatchesSignal(std::string_view status, int signal);
 bool BlocksSignal(std::string_view status, int signal);
 
-// Whether the process has a handler for it, or all of its threads block it (sigwait, signalfd).
-bool HandlesSignal(pid_t pid, int signal);
+// Whether the signal does not end the process: it has a handler, or all of its threads block the
+// signal (sigwait, signalfd).
+bool SurvivesSignal(pid_t pid, int signal);
 
 // Between `worker`, which the agent started, and `rank`, the process below it that called
 // hvd.init(), the first that handles the signal. Without such a rank (0) the topmost one below the
-// worker: the processes that a rank starts, such as workers of a DataLoader, have its handlers, too.
-// Nothing: none handles it. Pure.
+// worker: the processes that a rank starts, such as workers of a DataLoader, have its handlers,
+// too. Nothing: none handles it. Pure.
 std::optional<ProcessInfo> SignalReceiver(pid_t worker, pid_t rank,
                                           const std::vector<ProcessInfo>& all,
                                           const std::function<bool(pid_t)>& handles);

@@ -58,8 +58,8 @@ void StdinFeeder::Push(const std::shared_ptr<Pipe>& pipe) {
   pipe->end.close();
 }
 
-// Once nobody reads, nothing is reported as taken, so that the driver reads no more: without an end,
-// input would flow as fast as it comes, to the end of the job and beyond.
+// Once nobody reads, nothing is reported as taken, so that the driver reads no more: input without
+// an end would flow as fast as it comes, to the end of the job and beyond.
 void StdinFeeder::ReportTaken() {
   size_t pending = 0;
   bool any_open = false;

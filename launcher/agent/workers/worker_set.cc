@@ -66,7 +66,9 @@ void WorkerSet::AddSlot() {
   lines_.Add(start_.stdin_terminal != 0 && ReadsInput(slot));
 }
 
-void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths) {
+void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths, UniqueFd user_stdin) {
+  if (start_.stdin_to == StdinTo::kRank0 && start_.stdin_terminal == 0)
+    user_stdin_ = std::move(user_stdin);
   link_ = link;
   paths_ = paths;
   FindInterface();
@@ -130,7 +132,7 @@ void WorkerSet::StartWorker(uint32_t slot) {
                        start_.directory, cpus};
   if (place != nullptr) request.kept_fd = place->pmi.get();
   UniqueFd input;
-  if (GetsStdinItself(slot)) {
+  if (ReadsInput(slot) && user_stdin_.valid()) {
     request.stdin_fd = user_stdin_.get();
   } else if (ReadsInput(slot)) {
     input = feeder_.AddPipe();
@@ -156,11 +158,6 @@ void WorkerSet::StartWorker(uint32_t slot) {
 bool WorkerSet::ReadsInput(uint32_t slot) const {
   return start_.stdin_to == StdinTo::kAll ||
          (start_.stdin_to == StdinTo::kRank0 && start_.slots[slot].rank == 0);
-}
-
-bool WorkerSet::GetsStdinItself(uint32_t slot) const {
-  return user_stdin_.valid() && ReadsInput(slot) && start_.stdin_to == StdinTo::kRank0 &&
-         start_.stdin_terminal == 0;
 }
 
 bool WorkerSet::AnyRunning() const {

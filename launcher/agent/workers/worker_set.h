@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "launcher/agent/workers/binding.h"
@@ -56,13 +55,11 @@ class WorkerSet final : public ProcessObserver {
   const StartJob& start() const { return start_; }
   // Each worker takes the place of its rank there, which is held.
   void UsePlaces(PlaceServer& places) { places_ = &places; }
-  // The stdin of the user's, which rank 0 gets if it is here; before Start. Without it the driver
-  // reads it, and it comes by FeedStdin.
-  void UseStdin(UniqueFd user_stdin) { user_stdin_ = std::move(user_stdin); }
   // That the workers of this host share.
   uint32_t host_cores() const { return cpus_.host_cores(); }
-  // Starts a worker in every slot. Those that cannot be started are reported.
-  void Start(const WorkerLink& link, const InstallPaths& paths);
+  // Starts a worker in every slot. Those that cannot be started are reported. `user_stdin`: rank 0
+  // gets it if it is here; without it the driver reads stdin, which comes by FeedStdin.
+  void Start(const WorkerLink& link, const InstallPaths& paths, UniqueFd user_stdin = UniqueFd());
   // More slots, and a worker in each; after Start.
   void Add(const AddWorkers& more);
   // Reports that no worker could be started.
@@ -110,7 +107,6 @@ class WorkerSet final : public ProcessObserver {
   void StartWorker(uint32_t slot);
   Place* PlaceOf(uint32_t slot) const;
   bool ReadsInput(uint32_t slot) const;
-  bool GetsStdinItself(uint32_t slot) const;
 
   ProcessHost& host_;
   WorkerSetOwner& owner_;

@@ -46,26 +46,28 @@ void WorkerSignals::SignalAll(int signal) {
   }
 }
 
-uint32_t WorkerSignals::Forward(int signal, bool by_driver,
-                                const std::function<pid_t(uint32_t slot)>& rank_pid,
-                                TimePoint now) {
+SignalForwarded WorkerSignals::ForwardTo(const ForwardSignal& message,
+                                         const std::function<pid_t(uint32_t slot)>& rank_pid,
+                                         TimePoint now) {
+  const int signal = message.signal;
+  const bool by_driver = message.number != 0;
   const auto last = forwarded_.find(signal);
   if (last != forwarded_.end() && last->second.by_driver != by_driver &&
       now < last->second.at + kSameSignal)
-    return last->second.ranks;
+    return {message.number, signal, last->second.ranks};
   const std::vector<ProcessInfo> all = ListProcesses();
   uint32_t ranks = 0;
   for (uint32_t slot = 0; slot < workers_.start().slots.size(); ++slot) {
     if (!workers_.running(slot)) continue;
     const std::optional<ProcessInfo> receiver =
         SignalReceiver(workers_.pid(slot), rank_pid(slot), all,
-                       [signal](pid_t pid) { return HandlesSignal(pid, signal); });
+                       [signal](pid_t pid) { return SurvivesSignal(pid, signal); });
     if (!receiver) continue;
     SignalProcess(*receiver, signal);
     ++ranks;
   }
   forwarded_[signal] = {now, by_driver, ranks};
-  return ranks;
+  return {message.number, signal, ranks};
 }
 
 void WorkerSignals::KillAll() {

@@ -33,15 +33,21 @@ class WorkerSignals {
   // Kills everything below this agent; the exits come in as usual.
   void KillAll();
   // A signal that warns, to the own process of every rank that handles it; how many do. It may come
-  // from the driver and, where it went to a whole step of a scheduler, to this agent itself: the
-  // second within a second is the same. `rank_pid`: the process of a slot that called hvd.init(); 0:
-  // none.
-  uint32_t Forward(int signal, bool by_driver, const std::function<pid_t(uint32_t slot)>& rank_pid,
-                   TimePoint now);
+  // from the driver and, where it went to a whole step of a scheduler, to this agent itself: of the
+  // two within a second the later one does nothing. `links`: has PidOf(slot), the process of a slot
+  // that called hvd.init(), or 0.
+  template <typename Links>
+  SignalForwarded Forward(const ForwardSignal& message, const Links& links, TimePoint now) {
+    return ForwardTo(
+        message, [&links](uint32_t slot) { return links.PidOf(slot); }, now);
+  }
   // Between SIGSTOP and SIGCONT of the driver.
   bool paused() const { return paused_; }
 
  private:
+  SignalForwarded ForwardTo(const ForwardSignal& message,
+                            const std::function<pid_t(uint32_t slot)>& rank_pid, TimePoint now);
+
   WorkerSet& workers_;
   const std::string job_id_;
   const std::function<void(pid_t, int status)> on_reaped_;

@@ -10,7 +10,7 @@ ForwardSignal ForwardedSignals::Begin(int signal, const std::vector<uint32_t>& h
   return {last_, signal};
 }
 
-// The agents of all hosts get a signal that goes to a whole step of a scheduler: one line is enough.
+// The agents of all hosts get a signal that goes to a whole step of a scheduler: one line will do.
 bool ForwardedSignals::SaidLately(int signal, TimePoint now) {
   constexpr Duration kLately = std::chrono::seconds(2);
   const auto [said, first] = said_.try_emplace(signal, now);
@@ -23,9 +23,10 @@ std::string ForwardedSignals::Take(uint32_t host, const std::string& name,
                                    const SignalForwarded& answer, TimePoint now) {
   if (answer.number == 0) {
     if (answer.ranks > 0 || SaidLately(answer.signal, now)) return "";
-    return Format("the agent on host {} got {}, and no rank there handles it, so none got it; the "
-                  "job goes on",
-                  name, SignalText(answer.signal));
+    return Format(
+        "the agent on host {} got {}, and no rank there handles it, so none got it; the "
+        "job goes on",
+        name, SignalText(answer.signal));
   }
   const auto signal = signals_.find(answer.number);
   if (signal == signals_.end() || signal->second.awaited.erase(host) == 0) return "";

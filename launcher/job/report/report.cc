@@ -17,8 +17,8 @@ std::string Who(const JobState& state, uint32_t rank) {
   return Format("rank {} on host {} (pid {})", state.ranks[rank].rank, host, state.ranks[rank].pid);
 }
 
-// Lines of a rank. Their control characters would act on the user's terminal, which shows this block
-// long after the rank's own output.
+// Lines of a rank. Their control characters would act on the terminal of the user, which shows this
+// block long after the rank's own output.
 std::string Indented(std::string_view text) {
   constexpr size_t kWhole = SIZE_MAX;
   std::string out = "    ";
@@ -111,9 +111,10 @@ size_t CountEndedBecause(const JobState& state, uint32_t cause) {
 std::string Report(const JobState& state) {
   if (!state.failure) {
     if (ExitCode(state) != kStoppedExitCode) return "";
-    return Format("hvdrun: the ranks left after their step, as {} asks; exit code {}: start the "
-                  "job again to go on.\n",
-                  SignalText(StopSignal(state)), kStoppedExitCode);
+    return Format(
+        "hvdrun: the ranks left after their step, as {} asks; exit code {}: start the "
+        "job again to go on.\n",
+        SignalText(StopSignal(state)), kStoppedExitCode);
   }
   const JobFailure& failure = *state.failure;
   switch (failure.kind) {

@@ -36,7 +36,7 @@ TEST(FailureHint, NamesTheServerThatHasThePortOfMasterPort) {
   const char* words = "OSError: [Errno 98] Address already in use";
   EXPECT_EQ(FailureHint({"python", "t.py"}, words), "");
   EXPECT_THAT(FailureHint({"python", "t.py"}, words, "another user (uid 7) listens there"),
-              HasSubstr("another user (uid 7) listens there; start the job again"));
+              testing::HasSubstr("another user (uid 7) listens there; start the job again"));
   EXPECT_EQ(FailureHint({"python", "t.py"}, "KeyError: 1", "another user listens there"), "");
 }
 

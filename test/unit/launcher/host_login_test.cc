@@ -37,7 +37,7 @@ class HostLoginTest : public testing::Test {
 
 TEST_F(HostLoginTest, IsThatOfTheAgentElseOfTheUserDatabase) {
   here_ = {{"HOME", "/data/bob"}, {"USER", "bobby"}};
-  EXPECT_THAT(Login({"HOME=/root", "USER=root"}).variables,
+  EXPECT_THAT(Login({"HOME=/head/ann", "USER=ann"}).variables,
               ElementsAre("HOME=/data/bob", "USER=bobby", "LOGNAME=bob"));
 }
 

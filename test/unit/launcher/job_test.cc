@@ -926,7 +926,8 @@ TEST(Job, AHostThatGoesSilentAfterItsRanksSaidGoodbyeFailsNothing) {
   job.Exit(0, 0);
   job.Exit(1, 0);
   EXPECT_EQ(job.On(AgentLost{1, "its agent has been silent for 5 s"}),
-            "host h1 was lost: its agent has been silent for 5 s; its ranks had left the world with "
+            "host h1 was lost: its agent has been silent for 5 s; its ranks had left the world "
+            "with "
             "hvd.shutdown() before that, and all other ranks have finished, so the job has "
             "succeeded, finish");
   job.On(AgentFinished{0});

@@ -24,7 +24,7 @@ class MasterPortTest : public testing::Test {
     start.slots = {{rank, 0, 0, 1, 0, 1}};
     return start;
   }
-  // What it says when it looks.
+  // The messages that it sends when it looks.
   std::vector<ToDriver> Look(const StartJob& start, TimePoint now) {
     sent_.clear();
     port_.Look(start, now);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "launcher/driver/job_outline.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_pause.h"
 #include "launcher/job/report/job_result.h"
@@ -237,6 +238,20 @@ TEST(Membership, AnErrorOfTheScriptEndsTheJob) {
   job.Exit(1, {false, 3}, "Traceback (most recent call last):\n  x\nValueError: no data\n");
   ASSERT_TRUE(job.state.failure.has_value());
   EXPECT_EQ(ExitCode(job.state), 3);
+}
+
+TEST(Membership, HvdrunPsCountsTheRanksAndNotTheWorkersThatThereWere) {
+  Script job(Limits(1, 3, 3));
+  job.Run(3);
+  for (uint32_t worker = 3; worker < 6; ++worker) {
+    job.Die(worker - 1);
+    EXPECT_EQ(CountsOf(job.state).size, 3U);
+    job.After(seconds(120));
+    if (job.state.ranks.size() > worker) job.Start(worker);
+  }
+  ASSERT_GT(job.state.ranks.size(), 3U) << "some were replaced";
+  EXPECT_EQ(CountsOf(job.state).size, 3U);
+  EXPECT_LE(CountsOf(job.state).alive, 3U);
 }
 
 TEST(Membership, TheReasonOfAHostThatIsTriedAgainIsShownOnce) {

@@ -1,5 +1,5 @@
-// Signals to an agent: a second SIGTERM has its default effect from the moment in which somebody may
-// have heard of the first; one that warns never has.
+// Signals to an agent: a second SIGTERM has its default effect from the moment in which somebody
+// may have heard of the first; one that warns never has.
 #include "launcher/agent/stop_signals.h"
 
 #include <gtest/gtest.h>
@@ -48,14 +48,15 @@ TEST(StopSignals, OneThatWarnsNeverEndsTheAgent) {
   signals.Open();
   for (int signal : {SIGUSR1, SIGUSR2, SIGUSR1}) {
     ASSERT_FALSE(HasDefaultEffect(signal));
+    const size_t before = warned.size();
     ASSERT_EQ(::raise(signal), 0);
-    io.run_one();
+    while (warned.size() == before) io.run_one();
   }
   EXPECT_EQ(warned, (std::vector<int>{SIGUSR1, SIGUSR2, SIGUSR1}));
   EXPECT_FALSE(HasDefaultEffect(SIGTERM));
   is_request = true;
   ASSERT_EQ(::raise(SIGUSR1), 0);
-  io.run_one();
+  while (warned.size() < 4) io.run_one();
   EXPECT_TRUE(HasDefaultEffect(SIGTERM)) << "the job was asked to stop";
   EXPECT_FALSE(HasDefaultEffect(SIGUSR1));
 }

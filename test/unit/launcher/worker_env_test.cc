@@ -161,7 +161,8 @@ TEST(WorkerEnvironment, TheTaskInWhosePlaceARankIsStays) {
 TEST(WorkerEnvironment, TheLoginOfAnotherHostTakesThePlaceOfHvdruns) {
   StartJob start;
   start.slots = {{0, 0, 0, 1, 0, 1}};
-  start.environment = {"HOME=/root", "USER=root", "TMPDIR=/fast", "BASH_FUNC_module%%=() {  :\n}"};
+  start.environment = {"HOME=/head/ann", "USER=ann", "TMPDIR=/fast",
+                       "BASH_FUNC_module%%=() {  :\n}"};
   start.given_environment = {"USER=wanted"};
   WorkerLink link{"a", "id"};
   link.login = {{"HOME=/home/bob", "USER=bob"}, {"TMPDIR"}};
