@@ -1,7 +1,9 @@
 """horovod.runner: what scripts and suites written for Horovod import of its launcher."""
 
+import http.client
 import importlib
 import os
+import subprocess
 import sys
 import threading
 
@@ -34,7 +36,7 @@ def test_Ce_run_is_there_and_says_what_to_use_instead():
     assert '\n' not in str(raised.value)
 
 
-@pytest.mark.parametrize('name', ['horovod.runner.mpi_run', 'horovod.runner.http.http_server',
+@pytest.mark.parametrize('name', ['horovod.runner.mpi_run', 'horovod.runner.http.http_client',
                                   'horovod.runner.driver.driver_service'])
 def test_Ce_what_is_not_there_is_named(name):
     with pytest.raises(ImportError, match=name.rsplit('.', 1)[0].replace('.', '[.]')):
@@ -186,3 +188,160 @@ def test_Ce_launch_without_hvdrun_is_one_sentence(tmp_path):
     library.write_text('')
     result = jobs.run([sys.executable, '-m', 'horovod.runner.launch'], 60, HVD_RUNTIME=str(library), PATH=os.devnull)
     assert result.returncode == 127 and result.output.count('\n') == 1 and 'no hvdrun' in result.output, str(result)
+
+
+# ---- names that public programs import beside those of the contract
+
+def test_levels_of_the_log_and_variables_of_workers():
+    from horovod.runner.common.util import config_parser, env
+    assert config_parser.LOG_LEVELS == ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'FATAL']
+    assert [env.is_exportable(name) for name in ('PATH', 'OLDPWD', 'BASH_FUNC_module%%', 'MY_OLDPWD')] == [True, False, False, True]
+
+
+def test_hosts_and_their_slots():
+    from horovod.runner.common.util.hosts import parse_hosts_and_slots
+    assert parse_hosts_and_slots('b:2, a-1.x:4') == (['b', 'a-1.x'], {'b': 2, 'a-1.x': 4})
+    with pytest.raises(ValueError, match='Invalid host input'):
+        parse_hosts_and_slots('a')
+
+
+def test_slots_of_a_discovery_script_are_handed_on_as_they_are():
+    from horovod.runner.elastic.discovery import HostDiscoveryScript
+    slots = object()
+    assert HostDiscoveryScript('echo a; echo b:3', slots).find_available_hosts_and_slots() == {'a': slots, 'b': 3}
+
+
+def arguments(**values):
+    from horovod.runner import _HorovodArgs
+    args = _HorovodArgs()
+    for name, value in values.items():
+        setattr(args, name, value)
+    return args
+
+
+def test_launch_run_hands_the_arguments_to_hvdrun(tmp_path, monkeypatch):
+    from horovod.runner import launch
+    said = tmp_path / 'said'
+    played = tmp_path / 'hvdrun'
+    played.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > {}\nexit $PLAYED_CODE\n'.format(said))
+    played.chmod(0o755)
+    monkeypatch.setattr(launch, '_find_hvdrun', lambda: str(played))
+    monkeypatch.setenv('PLAYED_CODE', '0')
+    launch._run(arguments(num_proc=2, hosts='a:1,b:1', nics={'eth1', 'eth0'}, cooldown_range=[3, 9], no_stall_check=False,
+                          hierarchical_allreduce=True, use_gloo=True, verbose=0, command=['python', '-c', 'x y']))
+    assert said.read_text().splitlines() == ['-np', '2', '-H', 'a:1,b:1', '--hierarchical-allreduce', '--stall-check', '--gloo',
+                                             '--network-interfaces', 'eth0,eth1', '--blacklist-cooldown-range', '3', '9',
+                                             '--', 'python', '-c', 'x y']
+    monkeypatch.setenv('PLAYED_CODE', '7')
+    with pytest.raises(RuntimeError, match='exit code 7'):
+        launch._run(arguments(command=['true']))
+    with pytest.raises(ValueError, match='needs a command'):
+        launch._run(arguments())
+    with pytest.raises(NotImplementedError, match='args.command = '):
+        launch._run(arguments(run_func=lambda: 1))
+
+
+def test_launch_run_runs_a_job(tmp_path):
+    code = ('from horovod.runner import _HorovodArgs, launch\n'
+            'args = _HorovodArgs()\n'
+            'args.num_proc, args.use_gloo, args.start_timeout = 2, True, 60\n'
+            'args.command = ["sh", "-c", "echo rank $HOROVOD_RANK of $HOROVOD_SIZE"]\n'
+            'launch._run(args)\n')
+    result = jobs.run([sys.executable, '-c', code], 60)
+    assert result.returncode == 0, str(result)
+    assert 'rank 0 of 2' in result.output and 'rank 1 of 2' in result.output
+
+
+def test_every_flag_of_launch_run_is_one_of_hvdrun():
+    from horovod.runner import _HorovodArgs, launch
+    covered = set(launch._VALUES) | set(launch._SWITCHES) | {'nic', 'nics', 'cooldown_range', 'command', 'run_func', 'executable'}
+    assert covered == set(vars(_HorovodArgs()))
+
+
+class Client(object):
+    """Raw requests to a rendezvous."""
+
+    def __init__(self, port):
+        self.port = port
+
+    def ask(self, verb, path, body=None, headers=None):
+        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=30)
+        try:
+            connection.request(verb, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def rendezvous():
+    from horovod.runner.http.http_server import RendezvousServer
+    server = RendezvousServer()
+    yield server, Client(server.start())
+    server.stop()
+
+
+def test_a_rendezvous_keeps_what_ranks_store(rendezvous):
+    from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+    server, client = rendezvous
+    assert client.ask('GET', '/global/0') == (404, b'')
+    assert client.ask('PUT', '/global/0', b'\0\xff') == (200, b'')
+    assert client.ask('GET', '/global/0') == (200, b'\0\xff')
+    assert client.ask('GET', '/global') == (400, b'') and client.ask('PUT', '/a/b/c', b'')[0] == 400
+    assert client.ask('HEAD', '/global/0')[0] == 501, 'no file of this host is shown'
+    assert client.ask('DELETE', '/global/0')[0] == 200 and client.ask('GET', '/global/0')[0] == 404
+    # In the scope of a world a key goes when all its ranks have deleted theirs.
+    assert server.init(get_host_assignments(parse_hosts('a:2'), 2)) == client.port
+    for rank in '01':
+        client.ask('PUT', '/global/' + rank, b'x')
+    client.ask('DELETE', '/global/0')
+    client.ask('DELETE', '/global/0')
+    assert client.ask('GET', '/global/0')[0] == 200
+    client.ask('DELETE', '/global/1')
+    assert client.ask('GET', '/global/0')[0] == 404
+
+
+def test_a_rendezvous_has_bounds(rendezvous, monkeypatch):
+    from horovod.runner.http import http_server
+    _, client = rendezvous
+    assert client.ask('PUT', '/a/b', b'', {'Content-Length': str(http_server.MOST_VALUE_BYTES + 1)})[0] == 413
+    monkeypatch.setattr(http_server, 'MOST_BYTES', 20)
+    assert client.ask('PUT', '/a/b', b'x' * 15)[0] == 200
+    assert client.ask('PUT', '/a/c', b'x' * 15)[0] == 507
+    assert client.ask('PUT', '/a/b', b'y' * 15)[0] == 200, 'in the place of the former'
+    client.ask('DELETE', '/a/b')
+    assert client.ask('PUT', '/a/c', b'x' * 15)[0] == 200
+
+
+def test_a_rendezvous_is_started_once_and_takes_no_handler(rendezvous):
+    from horovod.runner.http.http_server import RendezvousServer
+    server, _ = rendezvous
+    with pytest.raises(RuntimeError, match='serves already'):
+        server.start()
+    with pytest.raises(NotImplementedError, match='--host-discovery-script'):
+        RendezvousServer().start(object)
+    with pytest.raises(RuntimeError, match='call start'):
+        RendezvousServer().init([])
+
+
+def test_ranks_without_a_launcher_meet_at_a_rendezvous(rendezvous):
+    """As an executor of Ray starts them."""
+    from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+    server, client = rendezvous
+    slots = get_host_assignments(parse_hosts('localhost:2'), 2)
+    server.init(slots)
+    code = ('import numpy as np, horovod.numpy as hvd\n'
+            'hvd.init()\n'
+            'print("sum", int(hvd.allreduce(np.ones(3, np.float32), op=hvd.Sum)[0]), "of", hvd.size())\n'
+            'hvd.shutdown()\n')
+    started = []
+    for slot in slots:
+        env = dict(os.environ, HOROVOD_GLOO_RENDEZVOUS_ADDR='127.0.0.1', HOROVOD_GLOO_RENDEZVOUS_PORT=str(client.port),
+                   HOROVOD_HOSTNAME=slot.hostname, HOROVOD_CONTROLLER='gloo', HOROVOD_CPU_OPERATIONS='gloo',
+                   PYTHONPATH=jobs.PACKAGES)
+        for name in ('rank', 'size', 'local_rank', 'local_size', 'cross_rank', 'cross_size'):
+            env['HOROVOD_' + name.upper()] = str(getattr(slot, name))
+        started.append(subprocess.Popen([sys.executable, '-c', code], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+    said = [process.communicate(timeout=100)[0].decode() for process in started]
+    assert ['sum 2 of 2' in text for text in said] == [True, True], said

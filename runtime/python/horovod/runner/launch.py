@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 
 
@@ -16,6 +17,89 @@ def _find_hvdrun():
     return beside if os.access(beside, os.X_OK) else shutil.which('hvdrun')
 
 
+_NO_HVDRUN = 'there is no hvdrun beside the runtime or on PATH; install it, or put its folder on PATH.'
+
+# attribute of the arguments -> the flag of hvdrun that takes its value
+_VALUES = {
+    'num_proc': '-np', 'min_num_proc': '--min-np', 'max_num_proc': '--max-np', 'slots': '--slots-per-host',
+    'hosts': '-H', 'hostfile': '--hostfile', 'host_discovery_script': '--host-discovery-script',
+    'ssh_port': '--ssh-port', 'ssh_identity_file': '--ssh-identity-file', 'start_timeout': '--start-timeout',
+    'output_filename': '--output-filename', 'config_file': '--config-file',
+    'fusion_threshold_mb': '--fusion-threshold-mb', 'cycle_time_ms': '--cycle-time-ms',
+    'cache_capacity': '--cache-capacity', 'autotune_log_file': '--autotune-log-file',
+    'autotune_warmup_samples': '--autotune-warmup-samples', 'autotune_steps_per_sample': '--autotune-steps-per-sample',
+    'autotune_bayes_opt_max_samples': '--autotune-bayes-opt-max-samples',
+    'autotune_gaussian_process_noise': '--autotune-gaussian-process-noise',
+    'elastic_timeout': '--elastic-timeout', 'reset_limit': '--reset-limit', 'timeline_filename': '--timeline-filename',
+    'stall_check_warning_time_seconds': '--stall-check-warning-time-seconds',
+    'stall_check_shutdown_time_seconds': '--stall-check-shutdown-time-seconds', 'mpi_args': '--mpi-args',
+    'binding_args': '--binding-args', 'num_nccl_streams': '--num-nccl-streams', 'thread_affinity': '--thread-affinity',
+    'gloo_timeout_seconds': '--gloo-timeout-seconds', 'log_level': '--log-level',
+}
+# ... -> the flags for True and for False; None: False is the default
+_SWITCHES = {
+    'disable_cache': ('--disable-cache', None), 'verbose': ('--verbose', None), 'autotune': ('--autotune', '--no-autotune'),
+    'hierarchical_allreduce': ('--hierarchical-allreduce', '--no-hierarchical-allreduce'),
+    'hierarchical_allgather': ('--hierarchical-allgather', '--no-hierarchical-allgather'),
+    'torus_allreduce': ('--torus-allreduce', '--no-torus-allreduce'),
+    'timeline_mark_cycles': ('--timeline-mark-cycles', '--no-timeline-mark-cycles'),
+    'no_stall_check': ('--no-stall-check', '--stall-check'),
+    'mpi_threads_disable': ('--mpi-threads-disable', '--no-mpi-threads-disable'), 'tcp_flag': ('--tcp', None),
+    'log_with_timestamp': ('--log-with-timestamp', None),
+    'prefix_output_with_timestamp': ('--prefix-output-with-timestamp', None),
+    'use_gloo': ('--gloo', None), 'use_mpi': ('--mpi', None), 'use_jsrun': ('--jsrun', None),
+    'check_build': ('--check-build', None),
+}
+
+
+def _flags(args):
+    """The arguments as hvdrun takes them on its command line, without the command."""
+    words = []
+    for attribute, flag in _VALUES.items():
+        value = getattr(args, attribute, None)
+        if value is not None:
+            words += [flag, str(value)]
+    for attribute, (on, off) in _SWITCHES.items():
+        value = getattr(args, attribute, None)
+        flag = None if value is None else on if value else off
+        if flag is not None:
+            words.append(flag)
+    interfaces = getattr(args, 'nics', None) or getattr(args, 'nic', None)
+    if interfaces:
+        words += ['--network-interfaces', interfaces if isinstance(interfaces, str) else ','.join(sorted(interfaces))]
+    cooldown = getattr(args, 'cooldown_range', None)
+    if cooldown:
+        words += ['--blacklist-cooldown-range'] + [str(seconds) for seconds in cooldown]
+    return words
+
+
+def _run(args):
+    """Runs a command on several processes and waits for its end; hvdrun prints what they print.
+
+    Args:
+        args: An object with the attributes of horovod.runner._HorovodArgs. `command` is a list of words.
+
+    Raises:
+        NotImplementedError: `run_func` is set: functions cannot be run yet, only commands.
+        RuntimeError: There is no hvdrun, or the job failed; the message has its exit code.
+        ValueError: There is no command.
+    """
+    if getattr(args, 'run_func', None) is not None:
+        raise NotImplementedError('horovod.runner.launch._run() runs no functions yet; put the function into a script and '
+                                  "name it: args.command = ['python', 'script.py'].")
+    command = getattr(args, 'command', None)
+    if not command and not getattr(args, 'check_build', None):
+        raise ValueError("horovod.runner.launch._run() needs a command, such as args.command = ['python', 'train.py'].")
+    hvdrun = _find_hvdrun()
+    if hvdrun is None:
+        raise RuntimeError('horovod.runner.launch._run(): ' + _NO_HVDRUN)
+    words = command.split() if isinstance(command, str) else [str(word) for word in command or []]
+    code = subprocess.call([hvdrun] + _flags(args) + (['--'] + words if words else []))
+    if code != 0:
+        raise RuntimeError('The job of horovod.runner.launch._run() failed: hvdrun ended with exit code {}; its last lines '
+                           'say why.'.format(code))
+
+
 def run_commandline():
     """Replaces this process by hvdrun, with the arguments of this process. It does not return.
 
@@ -24,8 +108,7 @@ def run_commandline():
     """
     hvdrun = _find_hvdrun()
     if hvdrun is None:
-        sys.stderr.write('horovod.runner.launch: there is no hvdrun beside the runtime or on PATH; install it, or put '
-                         'its folder on PATH.\n')
+        sys.stderr.write('horovod.runner.launch: ' + _NO_HVDRUN + '\n')
         sys.exit(127)
     os.execv(hvdrun, ['hvdrun'] + sys.argv[1:])
 

@@ -45,7 +45,7 @@ class HostDiscoveryScript(HostDiscovery):
             if not colon and self._default_slots is None:
                 raise ValueError('The discovery script {} named the host {} without its slots; print "{}:N", or give '
                                  'a number for all.'.format(self._discovery_script, line, line))
-            hosts[host if colon else line] = int(slots) if colon else int(self._default_slots)
+            hosts[host if colon else line] = int(slots) if colon else self._default_slots
         return hosts
 
     def _run(self):

@@ -3,6 +3,8 @@
 The rules are those of horovodrun; hvdrun itself reads its configuration by its own table of settings.
 """
 
+LOG_LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'FATAL']
+
 # attribute of the arguments -> (variable of the workers, section and key of the file)
 _NUMBERS = {
     'fusion_threshold_mb': ('HOROVOD_FUSION_THRESHOLD', 'params', 'fusion_threshold_mb'),

@@ -5,6 +5,21 @@ import os
 _PAIRS = (('HOROVOD_RANK', 'HOROVOD_SIZE'), ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE'), ('PMI_RANK', 'PMI_SIZE'))
 
 
+_OF_THE_SHELL = ('OLDPWD',)
+_FUNCTIONS_OF_BASH = 'BASH_FUNC_'
+
+
+def is_exportable(v):
+    """Tells whether a variable of this process is meant for the workers of a job.
+
+    Args:
+        v: Name of the variable.
+
+    Returns: False for OLDPWD and for functions that bash exports, else True.
+    """
+    return v not in _OF_THE_SHELL and not v.startswith(_FUNCTIONS_OF_BASH)
+
+
 def get_env_rank_and_size():
     """Reads rank and size from the environment.
 

@@ -89,6 +89,21 @@ def parse_hosts(hosts_string):
     return [HostInfo.from_string(host) for host in hosts]
 
 
+def parse_hosts_and_slots(hosts):
+    """Reads a list of hosts.
+
+    Args:
+        hosts: Such as 'node1:4,node2:4'.
+
+    Returns: A pair: the names in their order, and a dict {name: slots}.
+
+    Raises:
+        ValueError: It is not such a list.
+    """
+    infos = parse_hosts(hosts)
+    return [info.hostname for info in infos], {info.hostname: info.slots for info in infos}
+
+
 def parse_host_files(filename):
     """Reads a host file, one `name slots=N` a line; empty lines and comments (#) are skipped.
 

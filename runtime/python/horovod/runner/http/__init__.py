@@ -1,0 +1,1 @@
+"""The rendezvous of Horovod's workers over HTTP."""
