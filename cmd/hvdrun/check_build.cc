@@ -70,7 +70,7 @@ std::string CheckBuildText() {
   return "hvdrun v" HVD_VERSION ":\n\nAvailable Frameworks:\n" +
          Line(binding("tensorflow"), "TensorFlow") + Line(binding("torch"), "PyTorch") +
          Line(binding("mxnet"), "MXNet") + "\nAvailable Controllers:\n" +
-         Line(runtime && !MpirunOnPath().empty(), "MPI") + Line(gloo, "Gloo") +
+         Line(mpi && !MpirunOnPath().empty(), "MPI") + Line(gloo, "Gloo") +
          Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" +
          Line(runtime && HasNccl(libraries / "libhvd_cuda.so"), "NCCL") + Line(false, "DDL") +
          Line(false, "CCL") + Line(mpi, "MPI") + Line(gloo, "Gloo") +

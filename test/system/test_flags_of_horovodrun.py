@@ -1,8 +1,12 @@
 """Every flag of horovodrun works under hvdrun, or says in one sentence what replaces it or why it has no effect."""
 
+import pathlib
 import re
+import shutil
+import subprocess
 
 import pytest
+from conftest import hvdrun_path
 
 # As its help lists them, each with a value that works.
 WORK = """
@@ -55,8 +59,18 @@ def test_check_build_and_the_flags_agree_about_controllers(run, path):
     text = run("--check-build", env=env).out.split("Available Controllers:")[1].split("Available")[0]
     built = {line.strip()[4:]: "[X]" in line for line in text.splitlines() if line.strip()}
     assert built["hvdrun"] and run("-np", 1, "--gloo", "/bin/true", env=env).code == 0
-    assert run("-np", 1, "--mpi", "/bin/true", env=env).code == (0 if built["MPI"] else 2)
+    assert not built["MPI"] or run("-np", 1, "--mpi", "/bin/true", env=env).code == 0
     assert not path or not built["MPI"]
+
+
+def test_check_build_knows_no_mpi_where_the_plug_in_is_missing(tmp_path):
+    """As hvd.mpi_built(): a copy of the installation without libhvd_mpi.so."""
+    installed = pathlib.Path(hvdrun_path()).resolve().parents[1]
+    copy = tmp_path / "installed"
+    shutil.copytree(installed / "bin", copy / "bin", symlinks=True)
+    shutil.copytree(installed / "lib", copy / "lib", symlinks=True, ignore=shutil.ignore_patterns("libhvd_mpi*", "*.a"))
+    text = subprocess.run([copy / "bin" / "hvdrun", "--check-build"], capture_output=True, text=True, timeout=60).stdout
+    assert "[X] hvdrun" in text and "[X] MPI" not in text, text
 
 
 def test_every_flag_of_horovodrun_is_here():
