@@ -71,6 +71,7 @@ void JobTuner::Begin(TuningSettings settings) {
 void JobTuner::UsePage(int fd, size_t bytes, const TunedWorld& world, uint32_t local_rank,
                        std::string links) {
   if (!settings_) return;
+  BeginLog();
   Rest();
   Result<MappedPage> page = MapPage(fd, bytes);
   if (!page.ok()) return LogWarning("the job is not tuned: " + page.status().message());
@@ -212,11 +213,16 @@ void JobTuner::Tell(const TuningRow& row) {
 
 void JobTuner::Log(const TuningRow& row) {
   if (rows_.size() < kMostRows) rows_.push_back(row);
-  if (settings_->log_file.empty()) return;
-  const Status written = log_begun_
-                             ? AppendText(settings_->log_file, TextOf(row))
-                             : BeginTuningLog(settings_->log_file, TuningHeader() + TextOf(row));
-  log_begun_ = true;
+  if (!settings_->log_file.empty()) NoteLogged(AppendText(settings_->log_file, TextOf(row)));
+}
+
+// At once, so that a job that is too short for a window leaves a file, too.
+void JobTuner::BeginLog() {
+  if (settings_->log_file.empty() || std::exchange(log_begun_, true)) return;
+  NoteLogged(BeginTuningLog(settings_->log_file, TuningHeader()));
+}
+
+void JobTuner::NoteLogged(const Status& written) {
   if (written.ok()) return;
   say_(written.message() + "; tuning goes on without it");
   settings_->log_file.clear();

@@ -71,6 +71,8 @@ class JobTuner {
   void StartWindow();
   void Tell(const TuningRow& row);
   void Log(const TuningRow& row);
+  void BeginLog();
+  void NoteLogged(const Status& written);
   void EndSearch();
   std::string Outcome(const TuningResult& result) const;
   void Remember(const TuningResult& result);

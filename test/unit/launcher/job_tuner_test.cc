@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "autotune/search_space.h"
+#include "launcher/tuning/tuning_log.h"
+#include "runtime/base/read_file.h"
 #include "runtime/base/unique_fd.h"
 #include "test/fakes/temporary_folder.h"
 #include "timeline/recorder.h"
@@ -122,6 +124,16 @@ TEST_F(JobTunerTest, FindsFasterSettingsAndLeavesThemInThePage) {
   EXPECT_EQ(settings().yields.load(), 0U) << "without effect in this world";
   EXPECT_EQ(settings().fusion.load(), 0U);
   EXPECT_GT(notes_, 5);
+}
+
+TEST_F(JobTunerTest, AJobThatIsTooShortForAWindowLeavesALogWithItsHead) {
+  Begin(kOneHost, {"HOROVOD_AUTOTUNE_LOG=tuning.csv"});
+  const Result<std::string> text = ReadFileWithin(folder_ + "/tuning.csv", {});
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  EXPECT_EQ(*text, TuningHeader());
+  // Another generation, or a world in which nothing is tuned, does not begin it again.
+  tuner_->UsePage(fd_.get(), memory_.size(), {.size = 1, .local_size = 1, .cores = 2}, 0, "");
+  EXPECT_EQ(*ReadFileWithin(folder_ + "/tuning.csv", {}), TuningHeader());
 }
 
 TEST_F(JobTunerTest, ANextRunVerifiesTheResultInAFewWindows) {
