@@ -62,7 +62,9 @@ Status CheckWithoutEffect() {
   int64_t ignored = 0;
   Status read = HostsSettingsFromEnv().status();
   if (read.ok()) read = OneHostSettingsFromEnv().status();
-  if (read.ok()) read = ReadWhole("HOROVOD_CACHE_CAPACITY", kAny, &ignored);
+  // As Horovod's own run() sets it where nobody has chosen a capacity.
+  const bool chosen = GetEnv("HOROVOD_CACHE_CAPACITY").value_or("") != "(None,)";
+  if (read.ok() && chosen) read = ReadWhole("HOROVOD_CACHE_CAPACITY", kAny, &ignored);
   if (read.ok()) read = CheckNumber("HOROVOD_CYCLE_TIME");
   return read;
 }

@@ -130,6 +130,13 @@ TEST_F(EngineOptionsTest, RefusesWhatCannotBeMeantWithNameAndValue) {
   }
 }
 
+TEST_F(EngineOptionsTest, TakesTheCapacityThatHorovodsRunSets) {
+  ::setenv("HOROVOD_CACHE_CAPACITY", "(None,)", 1);
+  EXPECT_TRUE(EngineOptionsFromEnv().ok());
+  ::setenv("HOROVOD_CACHE_CAPACITY", "(None", 1);
+  EXPECT_FALSE(EngineOptionsFromEnv().ok());
+}
+
 TEST_F(EngineOptionsTest, TheNumberOfCoresIsTheLaunchersWhereItSaysOne) {
   const uint32_t own = AllowedCores();
   EXPECT_GT(own, 0u);
