@@ -42,4 +42,34 @@ std::string_view NearestOf(std::string_view word, std::span<const std::string_vi
   return nearest;
 }
 
+std::string_view TypographicSignIn(std::string_view text) {
+  struct Sign {
+    std::string_view bytes, name;
+  };
+  constexpr Sign kSigns[] = {
+      {"\xc2\xa0", "a no-break space (U+00A0)"},
+      {"\xe2\x80\xaf", "a narrow no-break space (U+202F)"},
+      {"\xe2\x80\x8b", "a zero-width space (U+200B)"},
+      {"\xe3\x80\x80", "an ideographic space (U+3000)"},
+      {"\xe2\x80\x90", "a hyphen that is no minus sign (U+2010)"},
+      {"\xe2\x80\x91", "a no-break hyphen (U+2011)"},
+      {"\xe2\x80\x93", "an en dash (U+2013)"},
+      {"\xe2\x80\x94", "an em dash (U+2014)"},
+      {"\xe2\x88\x92", "a mathematical minus sign (U+2212)"},
+      {"\xe2\x80\x98", "a typographic quote (U+2018)"},
+      {"\xe2\x80\x99", "a typographic quote (U+2019)"},
+      {"\xe2\x80\x9c", "a typographic quote (U+201C)"},
+      {"\xe2\x80\x9d", "a typographic quote (U+201D)"},
+  };
+  size_t first = std::string_view::npos;
+  std::string_view name;
+  for (const Sign& sign : kSigns) {
+    const size_t at = text.find(sign.bytes);
+    if (at >= first) continue;
+    first = at;
+    name = sign.name;
+  }
+  return name;
+}
+
 }  // namespace hvd

@@ -13,6 +13,9 @@ namespace hvd {
 int EditDistance(std::string_view a, std::string_view b);
 // The candidate within a third of its length of edits, or empty when none is that near.
 std::string_view NearestOf(std::string_view word, std::span<const std::string_view> candidates);
+// "a no-break space (U+00A0)", of the first sign in `text` that word processors put in the place of
+// a blank, a dash or a quote; empty: there is none.
+std::string_view TypographicSignIn(std::string_view text);
 
 }  // namespace hvd
 

@@ -169,7 +169,11 @@ Result<Specs> ParseHostFile(std::string_view text, const std::string& file) {
   LineReader lines(text);
   while (std::optional<std::string_view> line = lines.Next()) {
     if (Status status = AddHostLine(*line, specs); !status.ok()) {
-      return InvalidArgument(Format("{}, line {}: {}", file, lines.number(), status.message()));
+      const std::string_view sign = TypographicSignIn(*line);
+      return InvalidArgument(
+          Format("{}, line {}: {}{}{}", file, lines.number(), status.message(),
+                 sign.empty() ? "" : "; the line has ", sign) +
+          (sign.empty() ? "" : ", as word processors and web pages put it: type it again"));
     }
   }
   if (specs.empty()) return InvalidArgument("the host file " + file + " names no host");

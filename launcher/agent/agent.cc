@@ -341,6 +341,11 @@ void Agent::StartWorkers() {
 }
 
 // Long before the job starts: one that waits for slow hosts may lose a connection, too.
+  const size_t ranks = job.slots.size();
+  if (std::string why = DescriptorShortage(ranks, DescriptorLimit(), job.host); !why.empty())
+    return workers_.ReportNotStarted(EMFILE, why);
+  if (std::string why = LinkShortage(ranks, DescriptorLimit(), job.host); !why.empty())
+    Send(AgentWarning{why + "; hvd.init() will fail"});
 void Agent::Await(AwaitDriver await) {
   if (Status open = driver_.Await(std::move(await)); !open.ok())
     Send(AgentNote{"a lost connection cannot be made anew: " + open.message()});

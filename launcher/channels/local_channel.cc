@@ -26,10 +26,12 @@ constexpr Duration kSweepLimit = std::chrono::seconds(3);
 std::vector<std::string> AgentEnvironment(const std::string& job_id) {
   std::vector<std::string> environment;
   for (const auto& [name, value] : AllEnv()) {
-    if (name != "HVD_JOB_ID" && name != kUserStdinVariable)
+    if (name != "HVD_JOB_ID" && name != kUserStdinVariable && name != kLocalAgentName) {
       environment.push_back(name + "=" + value);
+    }
   }
   environment.push_back("HVD_JOB_ID=" + job_id);  // so that a sweep finds the agent, too
+  environment.push_back(std::string(kLocalAgentName) + "=1");
   return environment;
 }
 
@@ -37,10 +39,11 @@ std::vector<std::string> AgentEnvironment(const std::string& job_id) {
 
 LocalChannel::LocalChannel(asio::io_context& io, std::string job_id,
                            std::vector<std::string> command, std::shared_ptr<LocalFamily> family,
-                           int user_stdin)
+                           std::string program, int user_stdin)
     : io_(io),
       job_id_(std::move(job_id)),
       command_(std::move(command)),
+      program_(std::move(program)),
       child_signal_(io, SIGCHLD),
       limit_(io),
       user_stdin_(user_stdin),
@@ -63,6 +66,7 @@ void LocalChannel::Open(ChannelObserver& observer) {
     request.environment.push_back(std::string(kUserStdinVariable) + "=1");
     request.kept_fd = user_stdin.get();
   }
+  request.program = program_;
   SpawnOutcome agent = SpawnProgram(request, {theirs.get(), theirs.get(), 2, false});
   if (agent.pid == 0) return Finish(agent.reason);
   pid_ = agent.pid;

@@ -21,11 +21,12 @@ inline constexpr const char* kUserStdinVariable = "HVD_USER_STDIN";
 
 class LocalChannel final : public HostChannel {
  public:
-  // `command` is the agent's command line. `family` is shared by all local channels of this
-  // process. `user_stdin`: for rank 0, if it is there (PassesStdin); -1: none; not owned.
+  // `command` is the agent's command line, `program` what is started where that is not its first
+  // word. `family` is shared by all local channels of this process. `user_stdin`: for rank 0, if it
+  // is there (PassesStdin); -1: none; not owned.
   LocalChannel(asio::io_context& io, std::string job_id, std::vector<std::string> command,
                std::shared_ptr<LocalFamily> family = std::make_shared<LocalFamily>(),
-               int user_stdin = -1);
+               std::string program = {}, int user_stdin = -1);
 
   void Open(ChannelObserver& observer) override;
   size_t Write(std::string_view bytes) override;
@@ -43,6 +44,7 @@ class LocalChannel final : public HostChannel {
   asio::io_context& io_;
   std::string job_id_;
   std::vector<std::string> command_;
+  const std::string program_;
   ChannelObserver* observer_ = nullptr;
   asio::signal_set child_signal_;
   asio::steady_timer limit_;

@@ -11,6 +11,7 @@
 #include "configs/message_text.h"
 #include "launcher/jobs/driver_status.h"
 #include "launcher/jobs/job_id.h"
+#include "launcher/process/local_family.h"
 #include "launcher/process/proc_file.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/number_text.h"
@@ -82,11 +83,10 @@ const ProcessInfo* Find(const std::vector<ProcessInfo>& all, pid_t pid) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// A process that a driver on this machine starts bears this name. One whose driver is gone is about
+// A process that a driver on this machine starts bears this mark. One whose driver is gone is about
 // to end by itself.
 bool StartedHere(pid_t warden) {
-  const std::vector<std::string> words = Words(ReadProcFile(ProcName(warden, "cmdline")));
-  return !words.empty() && words[0] == "/proc/self/exe";
+  return VariableIn(ReadProcFile(ProcName(warden, "environ")), kLocalAgentName).has_value();
 }
 
 // Containers show their processes to the machine around them, and are hosts of their own.

@@ -12,6 +12,9 @@
 
 namespace hvd {
 
+// A variable of the agents that a driver has started on its own machine.
+inline constexpr const char* kLocalAgentName = "HVD_LOCAL_AGENT";
+
 // Made before the first child: those that are there already were inherited through exec, and are
 // nobody's business.
 class LocalFamily {

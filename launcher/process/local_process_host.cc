@@ -11,6 +11,7 @@
 
 #include "launcher/process/process_tree.h"
 #include "launcher/process/spawn.h"
+#include "runtime/base/text/format.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -50,7 +51,32 @@ std::optional<rlimit> RaiseDescriptorLimit() {
   return before;
 }
 
+constexpr uint64_t kOwnDescriptors = 24;  // of an agent
+
+std::string Shortage(size_t workers, uint64_t each, uint64_t limit, const std::string& host) {
+  const uint64_t needed = kOwnDescriptors + each * workers;
+  if (limit >= needed) return "";
+  return Format(
+      "Too many open files: the limit of open files on host {} is {} (ulimit -n), and its {} ranks "
+      "need {}; raise it (ulimit -n {}, nofile in /etc/security/limits.conf, --ulimit nofile for a "
+      "container), or start fewer ranks there",
+      host, limit, workers, needed, needed);
+}
+
 }  // namespace
+
+std::string DescriptorShortage(size_t workers, uint64_t limit, const std::string& host) {
+  return Shortage(workers, 2, limit, host);  // the pipes of stdout and stderr
+}
+
+std::string LinkShortage(size_t workers, uint64_t limit, const std::string& host) {
+  return Shortage(workers, 3, limit, host);
+}
+
+uint64_t DescriptorLimit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
 
 LocalProcessHost::LocalProcessHost(asio::io_context& io, ProcessObserver& observer, int cgroup_fd)
     : io_(io),

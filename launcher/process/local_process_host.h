@@ -13,11 +13,20 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "launcher/process/process_host.h"
 
 namespace hvd {
+
+// Why so many workers cannot be started by a process that may have so many open descriptors; empty:
+// they can. Pure.
+std::string DescriptorShortage(size_t workers, uint64_t limit, const std::string& host);
+// The same for workers that join a world: each has a connection, too.
+std::string LinkShortage(size_t workers, uint64_t limit, const std::string& host);
+// Of this process, which has raised it as far as it may.
+uint64_t DescriptorLimit();
 
 class LocalProcessHost final : public ProcessHost {
  public:

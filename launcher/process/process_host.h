@@ -28,6 +28,7 @@ struct SpawnRequest {
   std::vector<int> cpus = {};  // that the worker is kept on; empty: as inherited
   int stdin_fd = -1;           // -1: /dev/null; not owned
   int kept_fd = -1;            // that the worker has as kKeptDescriptor; -1: none; not owned
+  std::string program = {};    // that is started, where it is not argv[0]; found in the same way
 };
 
 struct SpawnOutcome {

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "configs/message_text.h"
+#include "launcher/process/command_cure.h"
 #include "launcher/process/exec_size.h"
 #include "runtime/base/kernel_features.h"
 #include "runtime/base/text/path_text.h"
@@ -252,6 +253,10 @@ std::string CannotStart(const SpawnRequest& request, int error) {
   bool has_slash = program.find('/') != std::string::npos;
   std::string shown = Printable(program, kMaxShownPath);
   std::string subject = "the command " + Quoted(program, kMaxShownPath);
+  // "." is a folder in each folder of PATH.
+  const bool looked = error == ENOENT || program == ".";
+  const std::string no_program = looked ? WhyNoProgram(request.argv) : "";
+  if (!no_program.empty()) return subject + " " + no_program;
   if (error == ENOENT && !has_slash) {
     struct stat info {};
     if (::stat(PathIn(request.directory, program).c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
@@ -292,7 +297,8 @@ std::string CannotStart(const SpawnRequest& request, int error) {
 
 SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& descriptors) {
   std::string path = ValueOf(request.environment, "PATH", kDefaultPath);
-  FoundProgram program = FindProgram(request.argv[0], path, request.directory);
+  const std::string& wanted = request.program.empty() ? request.argv[0] : request.program;
+  FoundProgram program = FindProgram(wanted, path, request.directory);
   if (program.path.empty()) return {0, program.error, CannotStart(request, program.error)};
   UniqueFd null_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_fd.valid())

@@ -39,10 +39,10 @@ ExamineChild::ExamineChild(asio::io_context& io, const ExamineHost& question,
   }
   UniqueFd write_end(ends[1]);
   output_.assign(ends[0]);
-  SpawnRequest request{
-      {"/proc/self/exe", "agent", "--examine", question.directory, question.interpreter},
-      EnvironmentFor(question, job_id),
-      "/"};
+  SpawnRequest request{{"hvdrun", "agent", "--examine", question.directory, question.interpreter},
+                       EnvironmentFor(question, job_id),
+                       "/"};
+  request.program = "/proc/self/exe";
   descriptors.stdout_fd = write_end.get();
   pid_ = SpawnProgram(request, descriptors).pid;
   limit_.expires_after(std::chrono::milliseconds(question.limit_ms));

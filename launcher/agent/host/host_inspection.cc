@@ -107,7 +107,8 @@ struct Answer {
   std::string text;  // stdout and stderr; or why it was not started
 };
 
-Answer Ask(const std::vector<std::string>& argv, const std::string& directory) {
+Answer Ask(const std::vector<std::string>& argv, const std::string& directory,
+           const std::string& program = {}) {
   Answer answer;
   std::vector<std::string> environment;
   for (const auto& [name, value] : AllEnv()) environment.push_back(name + "=" + value);
@@ -116,7 +117,9 @@ Answer Ask(const std::vector<std::string>& argv, const std::string& directory) {
   UniqueFd read_end(ends[0]), write_end(ends[1]);
   SpawnDescriptors descriptors;
   descriptors.stdout_fd = descriptors.stderr_fd = write_end.get();
-  SpawnOutcome child = SpawnProgram({argv, environment, directory}, descriptors);
+  SpawnRequest request{argv, environment, directory};
+  request.program = program;
+  SpawnOutcome child = SpawnProgram(request, descriptors);
   write_end.Reset();
   if (child.pid == 0) {
     answer.text = child.reason;
@@ -232,7 +235,7 @@ void ReportDevices() {
   const uint32_t nodes = CountGpus(root + "/dev", std::nullopt);
   if (nodes == 0) return;
   PrintFact("gpu.nodes", std::to_string(nodes));
-  Answer answer = Ask({"/proc/self/exe", "agent", "--examine-gpus"}, "/");
+  Answer answer = Ask({"hvdrun", "agent", "--examine-gpus"}, "/", "/proc/self/exe");
   if (answer.in_time) return ReportAll(GpuFactsSaid(answer.text));
   PrintFact("gpu.trouble", answer.started ? "NVIDIA's driver did not answer within 8 s; a GPU "
                                             "may hang"

@@ -131,8 +131,8 @@ HostTransport SettingsChannelFactory::Make(asio::io_context& io, uint32_t host) 
 }
 
 HostTransport SettingsChannelFactory::MakeLocal(asio::io_context& io, const std::string& agent_id) {
-  std::vector<std::string> agent = {kSelf, "agent", "--job", agent_id};
-  return {std::make_unique<LocalChannel>(io, agent_id, agent, family_,
+  std::vector<std::string> agent = {"hvdrun", "agent", "--job", agent_id};
+  return {std::make_unique<LocalChannel>(io, agent_id, agent, family_, kSelf,
                                          PassesStdin(settings_) ? STDIN_FILENO : -1),
           "", nullptr, nullptr, ""};
 }

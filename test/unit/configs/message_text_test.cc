@@ -26,5 +26,12 @@ TEST(MessageText, FindsTheNearestOrNothing) {
   EXPECT_EQ(NearestOf(std::string(10'000, '-'), kWords), "");
 }
 
+TEST(TypographicSignIn, NamesTheFirst) {
+  EXPECT_EQ(TypographicSignIn("plain - 'text' \xc3\xa9"), "");
+  EXPECT_EQ(TypographicSignIn("a\xc2\xa0slots=2 \xe2\x80\x93x"), "a no-break space (U+00A0)");
+  EXPECT_EQ(TypographicSignIn("\xe2\x80\x93np\xc2\xa0"), "an en dash (U+2013)");
+  EXPECT_EQ(TypographicSignIn("\xe2\x80"), "");
+}
+
 }  // namespace
 }  // namespace hvd

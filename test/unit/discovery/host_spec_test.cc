@@ -218,6 +218,9 @@ TEST(HostFile, ReadsWhatElseALineSays) {
 
 TEST(HostFile, NamesFileAndLine) {
   EXPECT_TRUE(Complaint(ParseHostFile("a\n\nb slots=x\n", "hosts")).starts_with("hosts, line 3: "));
+  EXPECT_TRUE(Complaint(ParseHostFile("a\xc2\xa0slots=2\n", "hosts"))
+                  .ends_with("; the line has a no-break space (U+00A0), as word processors and web "
+                             "pages put it: type it again"));
   EXPECT_EQ(Complaint(ParseHostFile("# nobody\n", "hosts")), "the host file hosts names no host");
   EXPECT_EQ(Complaint(ParseHostFile("a slot=2", "hosts")),
             "hosts, line 1: 'slot=2' is not understood; did you mean slots=?");

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "launcher/process/exec_size.h"
+#include "launcher/process/local_process_host.h"
 
 namespace hvd {
 namespace {
@@ -41,6 +42,39 @@ TEST(CannotStart, SaysWhatWouldWork) {
   EXPECT_THAT(CannotStart(request, EACCES), HasSubstr("try python ./train.py"));
   request.argv = {"/etc"};
   EXPECT_THAT(CannotStart(request, EACCES), HasSubstr("is a directory"));
+}
+
+TEST(CannotStart, SaysWhyAWordIsNoProgram) {
+  const auto said = [](std::vector<std::string> argv) {
+    SpawnRequest request;
+    request.directory = "/tmp";
+    request.environment = {"PATH=/a"};
+    request.argv = std::move(argv);
+    return CannotStart(request, ENOENT);
+  };
+  EXPECT_EQ(said({"FOO=1", "python", "x.py"}),
+            "the command 'FOO=1' sets a variable, which only a shell does; put -x FOO=1 before the "
+            "command, or env in front of it");
+  EXPECT_EQ(said({"python train.py --epochs 3"}),
+            "the command 'python train.py --epochs 3' is a whole command in one word; leave out "
+            "the quotes around it, or start a shell: sh -c '...'");
+  EXPECT_EQ(said({"source", "env.sh"}),
+            "the command 'source' is a part of the shell and no program; start a shell: bash -c "
+            "'source env.sh && ...'");
+  EXPECT_THAT(said({"\xe2\x80\x93np", "2"}), HasSubstr("has an en dash (U+2013) in it"));
+  EXPECT_THAT(said({"python\xc2\xa0train.py"}), HasSubstr("has a no-break space (U+00A0) in it"));
+  EXPECT_THAT(said({"a=b/c"}), HasSubstr("sets a variable"));
+  EXPECT_THAT(said({"./a=b"}), HasSubstr("does not exist"));
+  EXPECT_THAT(said({"1=b"}), HasSubstr("was not found in PATH"));
+}
+
+TEST(DescriptorShortage, NamesTheLimitAndTheNumber) {
+  EXPECT_EQ(DescriptorShortage(120, 264, "a"), "");
+  EXPECT_THAT(DescriptorShortage(120, 256, "a"),
+              HasSubstr("the limit of open files on host a is 256 (ulimit -n), and its 120 ranks "
+                        "need 264; raise it (ulimit -n 264, "));
+  EXPECT_EQ(LinkShortage(120, 384, "a"), "");
+  EXPECT_THAT(LinkShortage(120, 383, "a"), HasSubstr("need 384"));
 }
 
 TEST(CannotStart, ShowsNoControlCharactersAndNoEndlessNames) {
