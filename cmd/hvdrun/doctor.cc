@@ -38,7 +38,7 @@ int DoctorVerb(const std::vector<std::string>& args) {
   if (hosts->empty())
     return UsageError(
         InvalidArgument("the discovery script names no host now; there is nothing to examine"));
-  Result<NetworkSettings> network = ReadNetwork(settings);
+  Result<NetworkSettings> network = ReadNetwork(settings, NamesComeLate());
   if (!network.ok()) return UsageError(network.status());
 
   DoctorOptions options;

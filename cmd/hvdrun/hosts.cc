@@ -58,6 +58,10 @@ void PrintNotes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) WriteAll(STDERR_FILENO, "hvdrun: " + note + "\n");
 }
 
+bool NamesComeLate() {
+  return GetEnv("KUBERNETES_SERVICE_HOST").has_value() || GetEnv("K_MPI_JOB_ROLE").has_value();
+}
+
 Status CheckIdentityFile(const Settings& settings) {
   const std::string& file = settings.ssh_identity_file;
   if (file.empty() || file[0] == '~' || ::access(file.c_str(), R_OK) == 0) return Status::Ok();

@@ -132,7 +132,7 @@ Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
   Result<std::vector<std::string>> given = GivenEnvironment(options.settings);
   if (!given.ok()) return given.status();
   options.given_environment = std::move(*given);
-  Result<NetworkSettings> network = ReadNetwork(options.settings);
+  Result<NetworkSettings> network = ReadNetwork(options.settings, NamesComeLate());
   if (!network.ok()) return network.status();
   options.stage_limits = network->stage_limits;
   options.interfaces = std::move(network->interfaces);

@@ -97,6 +97,9 @@ std::string MpirunOnPath();
 Result<LauncherMaker> RankLauncherFor(const DriverOptions& options,
                                       const std::shared_ptr<LocalFamily>& family);
 
+// This is a pod: others get their names only when they start (hosts.cc).
+bool NamesComeLate();
+
 // The file of -i must exist: ssh would fall back on other keys than the one the user named
 // (hosts.cc).
 Status CheckIdentityFile(const Settings& settings);

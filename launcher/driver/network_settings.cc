@@ -16,10 +16,17 @@ Result<uint16_t> ParsePort(std::string_view text, std::string_view range) {
                          " is no range of ports; try --port-range 40000-40999");
 }
 
+constexpr Duration kUnknownName = std::chrono::seconds(3);  // most are misspelt
+
 // An agent that was started greets within the start timeout, unless a limit is set for that stage.
-Result<StageLimits> LimitsOf(const Settings& settings) {
+Result<StageLimits> LimitsOf(const Settings& settings, bool names_come_late) {
   Result<StageLimits> limits = StageLimits::Parse(settings.stage_timeouts);
-  if (!limits.ok() || settings.stage_timeouts.find("hello=") != std::string::npos) return limits;
+  if (!limits.ok()) return limits;
+  const auto is_set = [&](const char* stage) {
+    return settings.stage_timeouts.find(stage) != std::string::npos;
+  };
+  if (!names_come_late && !is_set("resolve=")) limits->unknown_name = kUnknownName;
+  if (is_set("hello=")) return limits;
   limits->at(HostStage::kHello) = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(settings.start_timeout_seconds));
   return limits;
@@ -38,12 +45,12 @@ Result<PortRange> ParsePortRange(std::string_view text) {
   return PortRange{*first, *last};
 }
 
-Result<NetworkSettings> ReadNetwork(const Settings& settings) {
+Result<NetworkSettings> ReadNetwork(const Settings& settings, bool names_come_late) {
   NetworkSettings network;
   Result<PortRange> ports = ParsePortRange(settings.port_range);
   if (!ports.ok()) return ports.status();
   network.ports = *ports;
-  Result<StageLimits> limits = LimitsOf(settings);
+  Result<StageLimits> limits = LimitsOf(settings, names_come_late);
   if (!limits.ok()) return limits.status();
   network.stage_limits = *limits;
   std::istringstream names(settings.network_interfaces);

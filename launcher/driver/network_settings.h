@@ -24,8 +24,9 @@ struct NetworkSettings {
   std::vector<std::string> interfaces;  // empty: all
   PortRange ports;
 };
-// kInvalidArgument: one sentence that names the option.
-Result<NetworkSettings> ReadNetwork(const Settings& settings);
+// kInvalidArgument: one sentence that names the option. `names_come_late`: as the names of pods do;
+// elsewhere a name of which the name server knows nothing is misspelt.
+Result<NetworkSettings> ReadNetwork(const Settings& settings, bool names_come_late);
 
 }  // namespace hvd
 

@@ -108,6 +108,8 @@ void HostStages::Shift(Duration away) {
 // A limit of "for ever" must not overflow. Zero: the stage has no limit.
 Duration HostStages::LimitOf(const HostProgress& progress) const {
   if (!InFlight(progress.stage())) return {};
+  const bool unknown = progress.stage() == HostStage::kResolve && progress.tried_again();
+  if (unknown && limits_.unknown_name) return *limits_.unknown_name;
   return std::min<Duration>(limits_.at(progress.stage()), std::chrono::hours(24 * 365));
 }
 
@@ -125,7 +127,7 @@ void HostStages::Expire(TimePoint now) {
   for (uint32_t i = 0; i < hosts_.size(); ++i) {
     const HostProgress& progress = hosts_[i].progress;
     if (!progress.IsOver(LimitOf(progress), now)) continue;
-    Fail(i, progress.OverText(limits_.at(progress.stage())), now);
+    Fail(i, progress.OverText(LimitOf(progress)), now);
   }
 }
 

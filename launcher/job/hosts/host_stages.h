@@ -22,6 +22,8 @@ namespace hvd {
 
 struct StageLimits {
   std::array<Duration, kHostStages> of;  // by HostStage
+  // Of a name of which a name server has said that it has no address; nothing: that of its stage.
+  std::optional<Duration> unknown_name = {};
 
   static StageLimits Default();
   // "connect=20,login=60" over the defaults.

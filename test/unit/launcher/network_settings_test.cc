@@ -36,21 +36,30 @@ TEST(ParsePortRange, QuotesWhatIsNoRange) {
 TEST(ReadNetwork, LetsAnAgentGreetWithinTheStartTimeoutUnlessItsStageHasALimit) {
   Settings settings;
   settings.start_timeout_seconds = 77;
-  EXPECT_EQ(ReadNetwork(settings)->stage_limits.at(HostStage::kHello), Duration(seconds(77)));
+  EXPECT_EQ(ReadNetwork(settings, false)->stage_limits.at(HostStage::kHello),
+            Duration(seconds(77)));
   settings.stage_timeouts = "hello=5";
-  EXPECT_EQ(ReadNetwork(settings)->stage_limits.at(HostStage::kHello), Duration(seconds(5)));
+  EXPECT_EQ(ReadNetwork(settings, false)->stage_limits.at(HostStage::kHello), Duration(seconds(5)));
+}
+
+TEST(ReadNetwork, GivesUnknownNamesThreeSecondsWhereTheyAreNotLate) {
+  Settings settings;
+  EXPECT_EQ(ReadNetwork(settings, false)->stage_limits.unknown_name, Duration(seconds(3)));
+  EXPECT_EQ(ReadNetwork(settings, true)->stage_limits.unknown_name, std::nullopt);
+  settings.stage_timeouts = "resolve=9";
+  EXPECT_EQ(ReadNetwork(settings, false)->stage_limits.unknown_name, std::nullopt);
 }
 
 TEST(ReadNetwork, SplitsTheInterfacesAndRefusesABadRangeOfAddresses) {
   Settings settings;
   settings.port_range = "4000-4001";
   settings.network_interfaces = "eth0,10.0.0.0/8";
-  Result<NetworkSettings> network = ReadNetwork(settings);
+  Result<NetworkSettings> network = ReadNetwork(settings, false);
   ASSERT_TRUE(network.ok());
   EXPECT_THAT(network->interfaces, ElementsAre("eth0", "10.0.0.0/8"));
   EXPECT_EQ(network->ports.last, 4001);
   settings.network_interfaces = "10.0.0.0/99";
-  EXPECT_THAT(ReadNetwork(settings).status().message(), HasSubstr("--network-interfaces: "));
+  EXPECT_THAT(ReadNetwork(settings, false).status().message(), HasSubstr("--network-interfaces: "));
 }
 
 }  // namespace

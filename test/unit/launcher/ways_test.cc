@@ -214,6 +214,20 @@ TEST(HostStages, ANameThatIsKnownInTheEndIsForgotten) {
   EXPECT_THAT(stages.TroubleOf(0), HasSubstr("connecting: it took longer than 10 s"));
 }
 
+TEST(HostStages, AnUnknownNameMayHaveAShorterLimit) {
+  StageLimits limits = StageLimits::Default();
+  limits.unknown_name = seconds(3);
+  HostStages stages(2, limits);
+  TimePoint now{};
+  stages.Begin(now);
+  stages.Trouble(0, HostStage::kResolve, "its name leads to no address");
+  now += seconds(3);
+  stages.Expire(now);
+  EXPECT_THAT(stages.TroubleOf(0),
+              HasSubstr("its name leads to no address; it was tried again for 3 s"));
+  EXPECT_EQ(stages.stage(1), HostStage::kResolve) << "its name server has not answered";
+}
+
 TEST(HostStages, AHostThatIsSentSomethingHasTimeAsLongAsItMoves) {
   HostStages stages(1, StageLimits::Default());
   TimePoint now{};
