@@ -155,6 +155,13 @@ Result<Slots> SlotsOf(const Component& component, size_t nodes,
                       const std::optional<SlurmStep>& step) {
   if (TasksWereAsked(component, step)) {
     Result<Slots> tasks = TaskSlots(component, nodes);
+    if (tasks.ok()) {
+      // One task on each node is how scripts ask for one launcher there, not for one rank.
+      const bool one_each =
+          std::ranges::all_of(tasks->counts, [](uint32_t count) { return count == 1; });
+      std::optional<Slots> gpus = one_each ? GpuSlots(component, nodes) : std::nullopt;
+      if (gpus && gpus->counts.front() > 1) return std::move(*gpus);
+    }
     // Inside a step the list is the step's, which may have fewer nodes than the job.
     if (tasks.ok() || !step) return tasks;
   }

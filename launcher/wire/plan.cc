@@ -84,7 +84,8 @@ std::string SlotsText(uint64_t slots) {
 
 Status TooFewSlots(uint32_t num_proc, uint64_t slots) {
   return InvalidArgument(
-      Format("{} processes were asked for, but the hosts have {}; try -np {} or list more slots",
+      Format("{} processes were asked for, but the hosts have {}; try -np {} or list more slots "
+             "(-H host:N, --slots-per-host N)",
              num_proc, SlotsText(slots), slots));
 }
 

@@ -143,8 +143,8 @@ def test_too_few_slots_are_said_before_anything_starts(hosts_run, rig, gpus):
     gpus(2)
     job = hosts_run("-np", 5, "-H", "hvd1,hvd2", "touch", rig.folder / "started")
     assert job.code == 2 and not (rig.folder / "started").exists()
-    assert job.err == ("hvdrun: 5 processes were asked for, but the hosts have 4 slots; try -np 4 or list more slots. "
-                       "Nothing was started.\n")
+    assert job.err == ("hvdrun: 5 processes were asked for, but the hosts have 4 slots; try -np 4 or list more slots "
+                       "(-H host:N, --slots-per-host N). Nothing was started.\n")
     rig.nothing_left()
 
 

@@ -386,8 +386,8 @@ TEST(Job, TooFewSlotsEndItBeforeAnythingStarts) {
   EXPECT_EQ(job.On(AgentIsReady{1, {"y", 1}}), "finish");
   EXPECT_EQ(ExitCode(job.state), 2);
   EXPECT_EQ(job.state.failure->reason,
-            "4 processes were asked for, but the hosts have 3 slots; try -np 3 or list more slots. "
-            "Nothing was started.\n");
+            "4 processes were asked for, but the hosts have 3 slots; try -np 3 or list more slots "
+            "(-H host:N, --slots-per-host N). Nothing was started.\n");
 }
 
 TEST(Job, ACommandThatSomeHostLacksEndsItBeforeAnythingStarts) {
