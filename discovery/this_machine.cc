@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "discovery/words.h"
+#include "runtime/base/cpu_quota.h"
 #include "runtime/base/env.h"
 #include "runtime/base/test_env.h"
 
@@ -77,10 +78,9 @@ bool IsGpuNode(std::string_view name) {
 
 uint32_t CountCores() {
   cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-    return static_cast<uint32_t>(CPU_COUNT(&allowed));
-  }
-  return static_cast<uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  const bool known = ::sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  const uint32_t cores = known ? static_cast<uint32_t>(CPU_COUNT(&allowed)) : OnlineCpus();
+  return UsableCpus(cores, OwnCpuQuota());
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::vector<std::string> ListedGpus(std::string_view visible);
 // All that run, also those that this process may not use; at least 1.
 uint32_t OnlineCpus();
 
-// One per GPU, else one per core that this process may use.
+// One per GPU, else one per core that this process may use, within the CPU quota of its cgroups.
 uint32_t DefaultSlots();
 
 }  // namespace hvd

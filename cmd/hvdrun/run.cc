@@ -28,6 +28,7 @@
 #include "launcher/output/output.h"
 #include "launcher/output/output_files.h"
 #include "launcher/output/stdin_reader.h"
+#include "runtime/base/cpu_quota.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text/format.h"
@@ -58,7 +59,8 @@ int PrintEnvironment(const DriverOptions& options) {
   auto local_size = static_cast<uint32_t>(start.slots.size());
   const std::vector<GpuDevice> devices = GpusFor(start);
   const std::vector<std::string> gpus = SharedGpus(start, devices);
-  const CpuAssignment kept(start.bind_to, cpus, local_size, NodesOfGpus(gpus, devices));
+  const uint32_t usable = UsableCpus(static_cast<uint32_t>(cpus.size()), OwnCpuQuota());
+  const CpuAssignment kept(start.bind_to, cpus, local_size, NodesOfGpus(gpus, devices), usable);
   WorkerShare share = kept.ShareOf(0);
   share.gpu = AssignGpus(start, gpus, devices).Take(0, 0, kept.NodesOf(0));
   ExplainedEnvironment environment =

@@ -46,6 +46,7 @@
 #include "launcher/tree/tree_member.h"
 #include "launcher/tuning/job_tuner.h"
 #include "launcher/wire/messages.h"
+#include "runtime/base/cpu_quota.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/net/mesh/mesh_address.h"
@@ -317,7 +318,10 @@ void Agent::Start(StartJob start) {
   driver_.SetSilenceLimit(std::chrono::milliseconds(start.silence_limit_ms));
   if (start.elastic != 0) stop_signals_.Open();
   const std::vector<GpuDevice> gpus = GpusFor(start);
-  workers_.Prepare(std::move(start), std::move(cpus), gpus);
+  // Agents that share a machine share its quota, too.
+  std::optional<double> quota = OwnCpuQuota();
+  if (quota && start.machine_parts > 1) *quota /= start.machine_parts;
+  workers_.Prepare(std::move(start), std::move(cpus), gpus, quota);
   StartWorkers();
 }
 
@@ -337,15 +341,15 @@ void Agent::StartWorkers() {
   Status listening = FaultAsked("listen") ? Internal("no socket could be made for the workers")
                                           : generations_.Listen(link.agent_address);
   if (!listening.ok()) return workers_.ReportNotStarted(EIO, listening.message());
-  workers_.Start(link, PathsBeside(options_.executable), std::move(options_.user_stdin));
-}
-
-// Long before the job starts: one that waits for slow hosts may lose a connection, too.
   const size_t ranks = job.slots.size();
   if (std::string why = DescriptorShortage(ranks, DescriptorLimit(), job.host); !why.empty())
     return workers_.ReportNotStarted(EMFILE, why);
   if (std::string why = LinkShortage(ranks, DescriptorLimit(), job.host); !why.empty())
     Send(AgentWarning{why + "; hvd.init() will fail"});
+  workers_.Start(link, PathsBeside(options_.executable), std::move(options_.user_stdin));
+}
+
+// Long before the job starts: one that waits for slow hosts may lose a connection, too.
 void Agent::Await(AwaitDriver await) {
   if (Status open = driver_.Await(std::move(await)); !open.ok())
     Send(AgentNote{"a lost connection cannot be made anew: " + open.message()});

@@ -67,6 +67,7 @@ Json FactsJson(const HostFacts& facts) {
           {"system", TextIf(facts.system)},
           {"kernel", TextIf(facts.kernel)},
           {"cores", NumberIf(facts.cores)},
+          {"cpu_quota", facts.cpu_quota ? Json(*facts.cpu_quota) : Json(nullptr)},
           {"memory", NumberIf(facts.memory_total)},
           {"memory_available", NumberIf(facts.memory_available)},
           {"limits",

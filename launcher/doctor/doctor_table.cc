@@ -197,6 +197,12 @@ std::string AddressLines(const DoctorReport& report) {
   });
 }
 
+std::string CoresText(const HostFacts& facts) {
+  if (!facts.cores) return "";
+  return std::to_string(*facts.cores) +
+         (facts.cpu_quota ? Format(" (CPU quota of the cgroup: {:.3g})", *facts.cpu_quota) : "");
+}
+
 std::string WhatTheyHave(const DoctorReport& report) {
   if (std::none_of(report.hosts.begin(), report.hosts.end(),
                    [](const HostReport& host) { return host.examined; })) {
@@ -215,7 +221,7 @@ std::string WhatTheyHave(const DoctorReport& report) {
   text += line("GPUs", GpuText);
   text += line("  connected by", GpuLinksText);
   text += line("RDMA", [](const HostFacts& f) { return Joined(f.rdma, ", "); });
-  text += line("cores", [](const HostFacts& f) { return f.cores ? std::to_string(*f.cores) : ""; });
+  text += line("cores", CoresText);
   text += RangeLine(report, "memory", [](const HostFacts& f) { return f.memory_total; });
   text += RangeLine(report, "  available", [](const HostFacts& f) { return f.memory_available; });
   text += line("limits", LimitsText);

@@ -158,8 +158,10 @@ void SetThreads(Variables& v, const StartJob& start, uint32_t local_size,
   if (start.omp_threads > 0) {
     v[std::string(kThreads)] = {std::to_string(start.omp_threads), "--omp-threads"};
   } else if (start.omp_threads == 0 && share.host_cores > 0 && !v.contains(kThreads)) {
-    const uint32_t cores =
+    uint32_t cores =
         share.own_cores > 0 ? share.own_cores : std::max(1U, share.host_cores / local_size);
+    if (share.quota_cores > 0)
+      cores = std::min(cores, std::max(1U, share.quota_cores / local_size));
     v[std::string(kThreads)] = {std::to_string(cores), "its share of the cores (--omp-threads)"};
   }
 }
@@ -261,7 +263,10 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   }
   // Only where its mask does not tell: a command such as taskset may still narrow that of an
   // unbound worker.
-  if (share.own_cores > 0)
+  if (share.quota_cores > 0)
+    v["HVD_HOST_CORES"] = {std::to_string(share.quota_cores),
+                           "the CPU quota that its host's ranks share"};
+  else if (share.own_cores > 0)
     v["HVD_HOST_CORES"] = {std::to_string(share.host_cores),
                            "the cores that its host's ranks share"};
   for (auto& [name, variable] : v) {

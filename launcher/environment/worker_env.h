@@ -30,6 +30,8 @@ struct WorkerShare {
   uint32_t host_cores = 0;  // together with the other workers of its agent; 0: not known
   uint32_t own_cores = 0;   // its share of those it is bound to; 0: not bound
   std::string gpu = {};     // an entry of CUDA_VISIBLE_DEVICES; empty: it sees all
+  // The CPUs whose time its cgroup allows to all of them; 0: fewer cores than that limit it.
+  uint32_t quota_cores = 0;
 };
 
 struct ExplainedVariable {

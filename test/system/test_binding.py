@@ -1,6 +1,11 @@
 """Which cores workers use, and how many threads."""
 
+import json
 import os
+import pathlib
+
+import pytest
+from conftest import hvdrun_path, wait_until
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 SHOW = "grep Cpus_allowed_list /proc/self/status; echo threads $OMP_NUM_THREADS of $HVD_HOST_CORES"
@@ -73,3 +78,41 @@ def test_threads_are_a_share_of_the_cores(run):
     if "OMP_NUM_THREADS" not in os.environ:
         _, threads, _ = run_shown(run, 1, "--omp-threads", -1)
         assert threads[0] == "of"
+
+
+@pytest.fixture
+def quota_of_one_cpu():
+    """A cgroup whose processes get the time of one CPU: the command that moves itself there and goes on as another."""
+    for root, files in (("/sys/fs/cgroup/cpu", {"cpu.cfs_quota_us": "100000"}), ("/sys/fs/cgroup", {"cpu.max": "100000 100000"})):
+        folder = pathlib.Path(root) / f"hvd-test-{os.getpid()}"
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            for name, text in files.items():
+                (folder / name).write_text(text)
+            yield ["sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh", hvdrun_path()]
+            return
+        except OSError:
+            pass
+        finally:
+            wait_until("the end of the group", lambda: not (folder / "cgroup.procs").read_text().strip())
+            folder.rmdir()
+    pytest.skip("no cgroup with a CPU quota can be made here")
+
+
+@pytest.mark.skipif(len(ALLOWED) < 2, reason="a quota of one CPU is no limit here")
+def test_a_cpu_quota_limits_slots_and_threads(run, quota_of_one_cpu):
+    job = run("-np", 1, "--verbose", "sh", "-c", SHOW, program=["env", "-u", "OMP_NUM_THREADS", *quota_of_one_cpu])
+    assert job.code == 0, job.err
+    cpus, threads = parse(job, 1)
+    assert cpus[0] == ALLOWED and threads[0] == "1 of 1"
+    assert f"workers share 1 cores (the CPU quota of their cgroup; {len(ALLOWED)} are allowed)" in job.err
+    job = run("-np", 2, "-H", "localhost", "true", program=quota_of_one_cpu)
+    assert job.code == 2 and "slot" in job.err, job.err
+    job = run("doctor", "--json", program=quota_of_one_cpu)
+    facts = json.loads(job.out)["hosts"][0]["facts"]
+    assert (facts["cores"], facts["cpu_quota"]) == (len(ALLOWED), 1)
+    job = run("doctor", program=quota_of_one_cpu)
+    assert f"{len(ALLOWED)} (CPU quota of the cgroup: 1)" in job.out

@@ -78,7 +78,7 @@ def test_the_json_has_the_documented_keys(examined, rig):
         assert abs(host["clock"]["skew_seconds"]) <= host["clock"]["uncertainty_seconds"] + 0.001
         facts = host["facts"]
         assert facts.keys() == {
-            "complete", "system", "kernel", "cores", "memory", "memory_available", "limits", "logind", "python", "gpus",
+            "complete", "system", "kernel", "cores", "cpu_quota", "memory", "memory_available", "limits", "logind", "python", "gpus",
             "rdma", "directory", "disks", "interfaces"}
         assert facts["complete"] and facts["directory"] == "ok" and facts["cores"] == len(os.sched_getaffinity(0))
         assert facts["python"]["path"] == PYTHON

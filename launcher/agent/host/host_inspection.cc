@@ -33,6 +33,7 @@
 #include "launcher/process/proc_file.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/cpu_quota.h"
 #include "runtime/base/env.h"
 #include "runtime/base/test_env.h"
 #include "runtime/base/text/format.h"
@@ -164,6 +165,7 @@ void ReportMachine() {
     if (line.starts_with("PRETTY_NAME=")) PrintFact("system", Unquoted(line.substr(12)));
   }
   PrintFact("cores", std::to_string(AllowedCpus().size()));
+  if (const auto quota = OwnCpuQuota()) PrintFact("cores.quota", Format("{:.6g}", *quota));
   std::string meminfo = ReadProcFile("meminfo");
   PrintFact("memory.total", std::to_string(MeminfoBytes(meminfo, "MemTotal")));
   PrintFact("memory.available", std::to_string(MeminfoBytes(meminfo, "MemAvailable")));

@@ -6,10 +6,11 @@
 namespace hvd {
 
 CpuAssignment::CpuAssignment(BindTo bind_to, std::vector<Cpu> cpus, uint32_t slots,
-                             std::vector<int> gpu_nodes)
+                             std::vector<int> gpu_nodes, uint32_t usable)
     : bind_to_(bind_to),
       cpus_(std::move(cpus)),
       gpu_nodes_(std::move(gpu_nodes)),
+      usable_(usable),
       bound_(BindRanks(bind_to_, cpus_, slots, gpu_nodes_)),
       shares_(CoreShares(bound_)) {}
 
@@ -26,6 +27,12 @@ std::vector<int> CpuAssignment::NodesOf(uint32_t slot) const {
     if (std::ranges::find(bound_[slot], cpu.number) != bound_[slot].end()) nodes.insert(cpu.node);
   }
   return {nodes.begin(), nodes.end()};
+}
+
+WorkerShare CpuAssignment::ShareOf(uint32_t slot) const {
+  WorkerShare share{all_cores(), shares_.at(slot)};
+  if (usable_ < all_cores()) share.quota_cores = usable_;
+  return share;
 }
 
 void CpuAssignment::UseIfUnbound(uint32_t slot, const std::vector<int>& cpus) {

@@ -3,6 +3,7 @@
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_CPU_ASSIGNMENT_H_
 #define HVD_LAUNCHER_AGENT_WORKERS_CPU_ASSIGNMENT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -17,9 +18,9 @@ class CpuAssignment {
  public:
   CpuAssignment() = default;
   // Shares out `cpus` among so many slots. `gpu_nodes`: the NUMA nodes of the host's GPUs, as
-  // BindRanks takes them.
-  CpuAssignment(BindTo bind_to, std::vector<Cpu> cpus, uint32_t slots,
-                std::vector<int> gpu_nodes = {});
+  // BindRanks takes them. `usable`: how many of `cpus` can be busy all the time (UsableCpus).
+  CpuAssignment(BindTo bind_to, std::vector<Cpu> cpus, uint32_t slots, std::vector<int> gpu_nodes,
+                uint32_t usable);
 
   // One more slot, behind the others. The CPUs are shared out among all local ranks of `place`'s
   // world, so it may share its CPUs with an earlier slot.
@@ -32,14 +33,17 @@ class CpuAssignment {
   const std::vector<int>& Of(uint32_t slot) const { return bound_[slot]; }
   // The NUMA nodes of these, ascending.
   std::vector<int> NodesOf(uint32_t slot) const;
-  WorkerShare ShareOf(uint32_t slot) const { return {host_cores(), shares_.at(slot)}; }
-  // All CPUs, which the workers share.
-  uint32_t host_cores() const { return static_cast<uint32_t>(cpus_.size()); }
+  WorkerShare ShareOf(uint32_t slot) const;
+  // The CPUs that the workers share and that can be busy all the time.
+  uint32_t host_cores() const { return std::min(all_cores(), usable_); }
+  // All CPUs, whatever the quota.
+  uint32_t all_cores() const { return static_cast<uint32_t>(cpus_.size()); }
 
  private:
   BindTo bind_to_{};
   std::vector<Cpu> cpus_;
   std::vector<int> gpu_nodes_;
+  uint32_t usable_ = 0;
   std::vector<std::vector<int>> bound_;  // by slot
   std::vector<uint32_t> shares_;         // by slot
 };

@@ -9,6 +9,7 @@
 #include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/stock/own_address.h"
 #include "launcher/text/counted.h"
+#include "runtime/base/cpu_quota.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/time_numbers.h"
 
@@ -34,17 +35,24 @@ WorkerSet::WorkerSet(asio::io_context& io, ProcessHost& host, WorkerSetOwner& ow
         owner_.SendOutput(NumberOf(slot), stream, first, second);
       }) {}
 
-void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector<GpuDevice>& gpus) {
+void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector<GpuDevice>& gpus,
+                        std::optional<double> quota) {
   start_ = std::move(start);
   const auto slots = static_cast<uint32_t>(start_.slots.size());
   const std::vector<std::string> shared = SharedGpus(start_, gpus);
-  cpus_ = CpuAssignment(start_.bind_to, std::move(cpus), slots, NodesOfGpus(shared, gpus));
+  const uint32_t usable = UsableCpus(static_cast<uint32_t>(cpus.size()), quota);
+  cpus_ = CpuAssignment(start_.bind_to, std::move(cpus), slots, NodesOfGpus(shared, gpus), usable);
   gpus_ = AssignGpus(start_, shared, gpus);
   if (start_.gpus != SeenGpus::kAll) WarnOfGpus(shared.size());
   while (slots_.size() < slots) AddSlot();
   for (const std::string& entry : WorkerEnvironment(start_, 0, {}, {}, cpus_.ShareOf(0))) {
     if (entry.starts_with("OMP_NUM_THREADS="))
-      owner_.Send(AgentNote{Format("workers share {} cores; {}", host_cores(), entry)});
+      owner_.Send(AgentNote{
+          Format("workers share {} cores{}; {}", host_cores(),
+                 host_cores() < cpus_.all_cores()
+                     ? Format(" (the CPU quota of their cgroup; {} are allowed)", cpus_.all_cores())
+                     : "",
+                 entry)});
   }
 }
 

@@ -50,8 +50,10 @@ class WorkerSet final : public ProcessObserver {
  public:
   WorkerSet(asio::io_context& io, ProcessHost& host, WorkerSetOwner& owner);
 
-  // Takes the agent's part of the job; `cpus` are shared out among the workers. Once.
-  void Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector<GpuDevice>& gpus);
+  // Takes the agent's part of the job; `cpus` are shared out among the workers, and `quota`
+  // (OwnCpuQuota). Once.
+  void Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector<GpuDevice>& gpus,
+               std::optional<double> quota = std::nullopt);
   const StartJob& start() const { return start_; }
   // Each worker takes the place of its rank there, which is held.
   void UsePlaces(PlaceServer& places) { places_ = &places; }

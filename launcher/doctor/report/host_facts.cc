@@ -13,6 +13,11 @@ std::optional<uint64_t> Number(const std::string& text) {
   return text == "unlimited" ? kUnlimited : ParseWhole<uint64_t>(text);
 }
 
+std::optional<double> PositiveNumber(const std::string& text) {
+  const std::optional<double> value = ParseWhole<double>(text);
+  return value && *value > 0 ? value : std::nullopt;
+}
+
 std::optional<bool> YesOrNo(const std::string& text) {
   if (text == "yes") return true;
   if (text == "no") return false;
@@ -64,6 +69,7 @@ const std::map<std::string, Reader, std::less<>>& Readers() {
       {"kernel", TextInto(&F::kernel)},
       {"system", TextInto(&F::system)},
       {"cores", NumberInto(&F::cores)},
+      {"cores.quota", [](F& f, const std::string& v) { f.cpu_quota = PositiveNumber(v); }},
       {"memory.total", NumberInto(&F::memory_total)},
       {"memory.available", NumberInto(&F::memory_available)},
       {"limit.memlock", NumberInto(&F::memlock)},

@@ -37,7 +37,8 @@ struct GpuFaults {
 struct HostFacts {
   bool complete = false;  // the host had said everything within the limit
   std::string kernel, system;
-  std::optional<uint64_t> cores;
+  std::optional<uint64_t> cores;    // by the affinity mask
+  std::optional<double> cpu_quota;  // of its control groups, in CPUs; nothing: no limit
   std::optional<uint64_t> memory_total, memory_available;  // bytes
   std::optional<uint64_t> memlock, nofile, nproc;          // memlock in bytes
   std::optional<bool> kill_user_processes, linger;         // nothing: no systemd-logind

@@ -49,12 +49,15 @@ TEST(PairRounds, EveryPairOnceAndNoHostTwiceInARound) {
 // ---- what a host says
 
 TEST(HostFacts, AreReadAndWhatIsNotUnderstoodIsLeftOut) {
-  HostFacts facts = ReadHostFacts(
-      {"cores=8", "limit.memlock=unlimited", "limit.nofile=1024", "limit.nproc=many",
-       "interface=eth0 1500 10.0.0.1 fd00::1", "interface=broken", "gpu=NVIDIA H200 143771 MiB",
-       "gpu.driver=550.54", "library=torch 2.4.0+cu121", "library=odd", "future=1", "no equals",
-       "logind.kill_user_processes=yes", "logind.linger=no", "shm.total=67108864", "directory=ok"});
+  HostFacts facts =
+      ReadHostFacts({"cores=8", "cores.quota=1.5", "limit.memlock=unlimited", "limit.nofile=1024",
+                     "limit.nproc=many", "interface=eth0 1500 10.0.0.1 fd00::1", "interface=broken",
+                     "gpu=NVIDIA H200 143771 MiB", "gpu.driver=550.54", "library=torch 2.4.0+cu121",
+                     "library=odd", "future=1", "no equals", "logind.kill_user_processes=yes",
+                     "logind.linger=no", "shm.total=67108864", "directory=ok"});
   EXPECT_EQ(facts.cores, 8u);
+  EXPECT_EQ(facts.cpu_quota, 1.5);
+  EXPECT_EQ(ReadHostFacts({"cores.quota=-1"}).cpu_quota, std::nullopt);
   EXPECT_EQ(facts.memlock, kUnlimited);
   EXPECT_EQ(facts.nofile, 1024u);
   EXPECT_EQ(facts.nproc, std::nullopt);

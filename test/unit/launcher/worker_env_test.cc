@@ -197,6 +197,14 @@ TEST(WorkerEnvironment, ThreadsAreAShareOfTheCores) {
   EXPECT_THAT(EnvironmentOf({}, {}, {}, -1, {8, 2}), Contains("HVD_HOST_CORES=8"));
 }
 
+TEST(WorkerEnvironment, ThreadsStayWithinTheCpuQuota) {
+  EXPECT_THAT(EnvironmentOf({}, {}, {}, 0, {64, 0, "", 4}),
+              AllOf(Contains("OMP_NUM_THREADS=2"), Contains("HVD_HOST_CORES=4")));
+  EXPECT_THAT(EnvironmentOf({}, {}, {}, 0, {64, 32, "", 1}),
+              AllOf(Contains("OMP_NUM_THREADS=1"), Contains("HVD_HOST_CORES=1")));
+  EXPECT_THAT(EnvironmentOf({}, {}, {}, 0, {64, 1, "", 60}), Contains("OMP_NUM_THREADS=1"));
+}
+
 TEST(PrintEnvText, SaysWhyAndHidesTheKey) {
   ExplainedEnvironment environment;
   environment.variables = {{"A", "x\ny\x01", "inherited"}, {"HVD_JOB_KEY", "secret", "agent"}};
