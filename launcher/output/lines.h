@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/output/line_keeper.h"
 #include "launcher/text/prefix.h"
 #include "launcher/wire/messages.h"
 
@@ -68,7 +69,8 @@ struct PrefixPlace {
 // The last line of a screen as it stands, and the text to be shown next. Stdout and stderr share it
 // where both lead to one place (a terminal, `2>&1`), so that they never share a line.
 struct ScreenLine {
-  std::string text;  // to be taken out by the owner of the screen
+  LineKeeper keeper;  // of what is to be shown there
+  std::string text;   // to be taken out by the owner of the screen
   std::string
       writer;  // stream and ranks of what stands there without an end; empty: a new line begins
   bool returned = false;  // it ended with "\r": what comes next replaces it

@@ -13,6 +13,9 @@ constexpr Duration kTracebackTime = 2 * kFoldWait;
 
 ScreenText::ScreenText(OutputStream stream, ScreenTextOptions options, ScreenLine& line)
     : prefixer_(stream, options.style, line),
+      show_([this](std::span<const uint32_t> ranks, std::string_view bytes) {
+        prefixer_.AddFolded(ranks, bytes);
+      }),
       throttle_(options.ranks, options.updates_per_second, options.style.terminal && !options.fold,
                 [this](uint32_t rank, std::string_view bytes) { Pass(rank, bytes); }),
       line_(line),
@@ -20,7 +23,7 @@ ScreenText::ScreenText(OutputStream stream, ScreenTextOptions options, ScreenLin
       folds_until_(options.ranks) {
   if (!options.fold && options.ranks < 2) return;
   folder_.emplace(options.ranks, [this](std::span<const uint32_t> ranks, std::string_view text) {
-    prefixer_.AddFolded(ranks, text);
+    Keep(ranks, text);
   });
 }
 
@@ -31,7 +34,11 @@ void ScreenText::Add(uint32_t rank, std::string_view bytes, TimePoint now) {
 
 void ScreenText::Pass(uint32_t rank, std::string_view bytes) {
   if (folder_ && Folds(rank, bytes)) return folder_->Add(rank, bytes, now_);
-  prefixer_.Add(rank, bytes);
+  Keep({&rank, 1}, bytes);
+}
+
+void ScreenText::Keep(std::span<const uint32_t> ranks, std::string_view bytes) {
+  line_.keeper.Add(show_, ranks, bytes, now_);
 }
 
 // All that follows a traceback for a moment is folded, too: the lines of a rank keep their order.
@@ -52,21 +59,26 @@ void ScreenText::AddOwn(const std::string& line) {
 }
 
 std::optional<TimePoint> ScreenText::deadline() const {
-  std::optional<TimePoint> update = throttle_.deadline();
-  std::optional<TimePoint> line = folder_ ? folder_->deadline() : std::nullopt;
-  if (update && line) return std::min(*update, *line);
-  return update ? update : line;
+  std::optional<TimePoint> next;
+  for (const std::optional<TimePoint>& due :
+       {throttle_.deadline(), folder_ ? folder_->deadline() : std::nullopt,
+        line_.keeper.deadline()}) {
+    if (due && (!next || *due < *next)) next = due;
+  }
+  return next;
 }
 
 void ScreenText::Due(TimePoint now) {
   now_ = now;
   throttle_.Due(now);
   if (folder_) folder_->Due(now);
+  line_.keeper.Due(now);
 }
 
 void ScreenText::Finish() {
   throttle_.Flush();
   if (folder_) folder_->Flush();
+  line_.keeper.Finish();
   prefixer_.Close();
 }
 

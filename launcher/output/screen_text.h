@@ -1,12 +1,14 @@
 // ScreenText: the output of the ranks on one stream becomes the text of the screen: updates of
 // progress bars are thinned out, equal lines folded when asked (Python's tracebacks always: an
 // error on all ranks is one error), and every line gets its prefix. The output held back meanwhile
-// is bounded. Pure: time is passed in.
+// is bounded, and a rank inside of a line finishes it before others are shown. Pure: time is passed
+// in.
 #ifndef HVD_LAUNCHER_OUTPUT_SCREEN_TEXT_H_
 #define HVD_LAUNCHER_OUTPUT_SCREEN_TEXT_H_
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,9 +51,11 @@ class ScreenText {
 
  private:
   void Pass(uint32_t rank, std::string_view bytes);
+  void Keep(std::span<const uint32_t> ranks, std::string_view bytes);
   bool Folds(uint32_t rank, std::string_view bytes);
 
   LinePrefixer prefixer_;
+  const LineKeeper::Show show_;
   std::optional<LineFolder> folder_;
   ProgressThrottle throttle_;
   TimePoint now_{};  // of the last Add or Due, for what passes the throttle

@@ -1,8 +1,10 @@
 """The output of workers: on the screen, folded, with times and colours, and in files."""
 
+import json
 import os
 import pty
 import re
+import sys
 import time
 
 import pytest
@@ -292,3 +294,35 @@ def test_a_line_of_200_MB(start):
     while data := read_some(job.process.stdout, 1 << 20):
         total += data.count(b"x")
     assert total == size and job.finish() == 0
+
+
+LONG_LINES = """
+import os, sys
+rank = os.environ["HOROVOD_RANK"]
+for number in range(20):
+    sys.stdout.write('{"rank": %s, "number": %d, "x": "%s"}\\n' % (rank, number, rank * 200_000))
+    sys.stdout.flush()
+"""
+
+
+def test_long_lines_of_several_ranks_are_not_torn(run):
+    job = run("-np", 4, sys.executable, "-S", "-E", "-c", LONG_LINES)
+    assert job.code == 0, job.err
+    found = []
+    for line in job.out.splitlines():
+        rank, _, text = line[1:].partition("]<stdout>:")
+        record = json.loads(text)
+        assert record["rank"] == int(rank) and record["x"] == rank * 200_000
+        found.append((record["rank"], record["number"]))
+    assert sorted(found) == [(rank, number) for rank in range(4) for number in range(20)]
+
+
+def test_a_line_without_an_end_does_not_starve_others(start):
+    """Rank 0 writes one line for ever; rank 1 is shown all the same."""
+    job = start("-np", 2, "sh", "-c", "if [ $HOROVOD_RANK = 0 ]; then while printf %020000d 0; do :; done; else sleep 0.5; echo here; sleep 600; fi")
+    seen = b""
+    while b"[1]<stdout>:here\n" not in seen[-200_000:]:
+        seen = seen[-200_000:] + read_some(job.process.stdout)
+    job.process.terminate()
+    while read_some(job.process.stdout):
+        pass
