@@ -152,7 +152,7 @@ Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchM
 void Driver::WatchHosts() {
   if (host_watch_ == nullptr) return;
   host_watch_->Start([this](const HostAnswer& answer) {
-    Dispatch(HostsListed{answer.hosts, answer.trouble});
+    Dispatch(HostsListed{answer.hosts, answer.trouble, answer.hopeless});
   });
 }
 

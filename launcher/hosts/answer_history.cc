@@ -15,7 +15,7 @@ std::optional<HostAnswer> AnswerHistory::Good(std::vector<HostSlots> hosts) {
 std::optional<HostAnswer> AnswerHistory::Bad(const SourceTrouble& trouble) {
   if (trouble.kind == trouble_kind_) return std::nullopt;
   trouble_kind_ = trouble.kind;
-  return HostAnswer{hosts_, trouble.sentence};
+  return HostAnswer{hosts_, trouble.sentence, trouble.hopeless};
 }
 
 }  // namespace hvd

@@ -15,6 +15,7 @@ namespace hvd {
 struct SourceTrouble {
   std::string kind;
   std::string sentence;
+  bool hopeless = false;  // as in HostAnswer
 };
 
 class AnswerHistory {

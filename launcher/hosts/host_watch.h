@@ -19,7 +19,8 @@ struct HostAnswer {
   // In the source's order, none twice; maybe none at all. While there is trouble: the last list
   // that was good.
   std::vector<HostSlots> hosts;
-  std::string trouble;  // one sentence why the source has no answer now; empty: it has
+  std::string trouble;    // one sentence why the source has no answer now; empty: it has
+  bool hopeless = false;  // asking again cannot help: there is no such program
 
   bool operator==(const HostAnswer&) const = default;
 };

@@ -45,7 +45,10 @@ std::optional<SourceTrouble> TroubleOf(const std::string& command, const ScriptO
   if (outcome.end.ok()) return std::nullopt;
   const std::string end =
       (outcome.end.by_signal ? "signal " : "exit code ") + std::to_string(outcome.end.value);
-  return SourceTrouble{end, script + " ended with " + end + LastWords(outcome.said)};
+  // As a shell says that there is no such program, or none that may be run.
+  const bool hopeless =
+      !outcome.end.by_signal && (outcome.end.value == 126 || outcome.end.value == 127);
+  return SourceTrouble{end, script + " ended with " + end + LastWords(outcome.said), hopeless};
 }
 
 SourceTrouble BadOutput(const std::string& command, const std::string& reason) {

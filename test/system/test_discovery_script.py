@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 
 import pytest
 from conftest import REPO, is_alive, wait_until
@@ -19,6 +20,29 @@ def examined(run, tmp_path):
         return run("doctor", "--host-discovery-script", str(path), *args)
 
     return examine
+
+
+@pytest.mark.parametrize("first", ["exit 3", "exit 0", "echo '<html>502 Bad Gateway</html>'", "kill -9 $$"])
+def test_a_job_waits_for_the_first_good_answer(run, tmp_path, first):
+    script = tmp_path / "hosts.sh"
+    script.write_text(f"#!/bin/sh\nif [ ! -e {tmp_path}/asked ]; then touch {tmp_path}/asked; {first}; exit; fi\necho localhost:2\n")
+    script.chmod(0o755)
+    job = run("-np", 2, "--host-discovery-script", script, "true")
+    assert job.code == 0, job.err
+
+
+@pytest.mark.parametrize("command, code", [("/no/such/script", 127), (str(REPO / "README.md"), 126)])
+def test_a_script_that_cannot_be_run_ends_the_job_at_once(run, command, code):
+    begin = time.monotonic()
+    job = run("-np", 2, "--elastic-timeout", 600, "--host-discovery-script", command, "true")
+    assert job.code == 1 and f"ended with exit code {code}" in job.err, job.err
+    assert time.monotonic() - begin < 60
+
+
+def test_a_script_that_never_answers_ends_the_job_after_elastic_timeout(run):
+    job = run("-np", 2, "--elastic-timeout", 2, "--host-discovery-script", "echo no cluster >&2; exit 3", "true")
+    assert job.code == 1 and "asked again until --elastic-timeout is over" in job.err, job.err
+    assert job.err.splitlines()[-1].endswith("and said 'no cluster'"), job.err
 
 
 def test_doctor_examines_the_hosts_of_the_script(examined):

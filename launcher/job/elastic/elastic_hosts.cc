@@ -24,10 +24,12 @@ std::optional<uint32_t> LiveHostOf(const ElasticChange& change, const HostSlots&
 
 void TakeListing(ElasticChange& change, const HostsListed& listed) {
   if (!listed.trouble.empty()) {
-    // Without any answer there is nothing to go on with.
-    if (!change.elastic.listed_once) return change.FailJob(listed.trouble);
+    const bool first = !change.elastic.listed_once;
+    if (first && listed.hopeless) return change.FailJob(listed.trouble);
+    // A source that has no first answer yet may have one later, as long as the job may lack ranks.
     if (change.elastic.source_trouble != listed.trouble)
-      change.Tell(listed.trouble + "; the job goes on with the hosts that it has");
+      change.Tell(listed.trouble + (first ? "; it is asked again until --elastic-timeout is over"
+                                          : "; the job goes on with the hosts that it has"));
     change.elastic.source_trouble = listed.trouble;
     return;
   }

@@ -268,6 +268,14 @@ struct GenerationEnding {
 struct HostsListed {
   std::vector<HostSlots> hosts;
   std::string trouble;
+  bool hopeless = false;
+};
+// For so long a rank of the host has waited in a collective of this generation; zero: none waits
+// long any more.
+struct HostIdle {
+  uint32_t host = 0;
+  uint64_t generation = 0;
+  Duration idle{};
 };
 // The host's ranks have stopped at a commit or will at their next one.
 struct CommitsHeldBy {

@@ -31,5 +31,11 @@ TEST(AnswerHistory, TellsEachKindOfTroubleOnceWithTheLastGoodList) {
   EXPECT_EQ(history.Good(kB), (HostAnswer{kB, ""}));
 }
 
+TEST(AnswerHistory, HandsOnThatAskingAgainCannotHelp) {
+  AnswerHistory history;
+  EXPECT_FALSE(history.Bad({"exit 1", "it ended"})->hopeless);
+  EXPECT_TRUE(history.Bad({"exit 127", "not found", true})->hopeless);
+}
+
 }  // namespace
 }  // namespace hvd

@@ -572,6 +572,39 @@ TEST(Membership, SparesAreStartedInTheStepInWhichAGenerationBegins) {
   job.Join({0});
   EXPECT_EQ(job.Find<StartMembers>(), nullptr);
   job.Join({1});
+TEST(Membership, AFirstAnswerMayComeLate) {
+  Script job(Limits(1, 1, 1));
+  job.On(HostsListed{{}, "the script ended with exit code 1"});
+  EXPECT_FALSE(job.state.failure.has_value());
+  EXPECT_THAT(job.told, HasSubstr("the script ended with exit code 1; it is asked again until"));
+  job.After(seconds(59));
+  EXPECT_FALSE(job.state.failure.has_value());
+  job.Run(1);
+  EXPECT_THAT(job.Members(), ElementsAre(0));
+  job.After(seconds(600));
+  EXPECT_FALSE(job.state.failure.has_value());
+}
+
+TEST(Membership, ASourceWithoutAnyAnswerEndsTheJobAfterElasticTimeout) {
+  Script job(Limits(1, 1, 1));
+  job.On(HostsListed{{}, "the script ended with exit code 1"});
+  job.After(seconds(60));
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(job.state.failure->reason, HasSubstr("the script ended with exit code 1"));
+}
+
+TEST(Membership, AScriptThatIsNotThereEndsTheJobAtOnceUnlessItWasThere) {
+  Script job(Limits(1, 1, 1));
+  job.On(HostsListed{{}, "the script ended with exit code 127", true});
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_EQ(job.state.failure->reason, "the script ended with exit code 127");
+
+  Script later(Limits(1, 1, 1));
+  later.Run(1);
+  later.On(HostsListed{{}, "the script ended with exit code 127", true});
+  EXPECT_FALSE(later.state.failure.has_value());
+}
+
   ASSERT_NE(job.Find<StartMembers>(), nullptr);
   EXPECT_EQ(job.Find<StartMembers>()->members.at(0).worker, 2U);
   job.Start(2);
