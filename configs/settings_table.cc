@@ -405,7 +405,7 @@ std::span<const Row> SettingRows() {
        .max = 3600,
        .example = "10 100",
        .what = "the range",
-       .doc = "seconds, least and most, for which a host that failed is not used",
+       .doc = "seconds, least and most, to rest a host after it or a worker failed",
        .elastic_only = true,
        .target = &Settings::blacklist_cooldown_range},
       {.section = kElastic,

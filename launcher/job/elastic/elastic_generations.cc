@@ -118,7 +118,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
     // It has outlived a generation.
     if (record.member)
       change.elastic.ledger.NoteGood(change.elastic.hosts[place.host].listing.host,
-                                     place.local_rank);
+                                     place.local_rank, change.now);
     change.state.Waits(record, false);
     record.stopped = false;
     record.member = true;

@@ -33,8 +33,12 @@ bool GoesOnWithout(ElasticChange& change, uint32_t worker, FailureKind kind) {
   }
   if (kind != FailureKind::kHostLost) {
     const Placement& place = change.state.plan.ranks[worker];
-    change.elastic.ledger.NoteSlotFailure(change.elastic.hosts[place.host].listing.host,
-                                          place.local_rank, change.now);
+    const std::string& host = change.elastic.hosts[place.host].listing.host;
+    if (record.is_consequence || kind == FailureKind::kConsequence) {
+      change.elastic.ledger.NoteSlotFailure(host, place.local_rank, change.now);
+    } else {
+      change.elastic.ledger.NoteWorkerFailure(host, place.local_rank, change.now);
+    }
   }
   if (!SpendOn(change, worker, kind)) {
     change.Tell("the job ends because it had more failures than --max-failures allows (" +

@@ -15,7 +15,9 @@ constexpr CooldownRange kSlotCooldown{milliseconds(500), seconds(60)};
 }  // namespace
 
 HostLedger::HostLedger(std::optional<CooldownRange> range, uint64_t seed)
-    : range_(range.value_or(kHostCooldown)), random_(seed) {}
+    : workers_cost_hosts_(range.has_value()),
+      range_(range.value_or(kHostCooldown)),
+      random_(seed) {}
 
 double HostLedger::Jitter() { return std::uniform_real_distribution<double>(0.0, 1.0)(random_); }
 
@@ -31,8 +33,13 @@ void HostLedger::NoteSlotFailure(const std::string& host, uint32_t slot, TimePoi
   place.usable_from = now + CooldownAfter(kSlotCooldown, place.failures - 1, 0);
 }
 
-void HostLedger::NoteGood(const std::string& host, uint32_t slot) {
-  hosts_.erase(host);
+void HostLedger::NoteWorkerFailure(const std::string& host, uint32_t slot, TimePoint now) {
+  NoteSlotFailure(host, slot, now);
+  if (workers_cost_hosts_ && MayUse(host, now)) NoteHostFailure(host, now);
+}
+
+void HostLedger::NoteGood(const std::string& host, uint32_t slot, TimePoint now) {
+  if (MayUse(host, now)) hosts_.erase(host);
   slots_.erase(SlotKey(host, slot));
 }
 

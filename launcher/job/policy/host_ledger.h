@@ -1,6 +1,7 @@
 // HostLedger: which hosts and slots failed, how often, and from when on they may be used again. A
 // worker that fails costs its slot a short rest; a host is put aside only when its agent is lost or
-// cannot be reached. Nothing is put aside for ever. Pure; one thread.
+// cannot be reached, or when the user has named a range for it. Nothing is put aside for ever.
+// Pure; one thread.
 #ifndef HVD_LAUNCHER_JOB_POLICY_HOST_LEDGER_H_
 #define HVD_LAUNCHER_JOB_POLICY_HOST_LEDGER_H_
 
@@ -24,11 +25,15 @@ class HostLedger {
 
   // The agent was lost, or the host could not be reached.
   void NoteHostFailure(const std::string& host, TimePoint now);
-  // A worker failed. The slot may be used again at once the first time, then after 1 s, 2 s, 4 s
+  // Only the slot rests. It may be used again at once the first time, then after 1 s, 2 s, 4 s
   // and so on up to 60 s. `slot`: the worker's number on its host.
   void NoteSlotFailure(const std::string& host, uint32_t slot, TimePoint now);
-  // A worker did well there, so that the next failure of this slot or host is its first again.
-  void NoteGood(const std::string& host, uint32_t slot);
+  // A worker failed by itself. With a range the whole host rests, as in horovodrun; workers that
+  // fail while it does are the same failure.
+  void NoteWorkerFailure(const std::string& host, uint32_t slot, TimePoint now);
+  // A worker did well there, so that the next failure of this slot or host is its first again. A
+  // host that rests goes on resting.
+  void NoteGood(const std::string& host, uint32_t slot, TimePoint now);
 
   // The job was stopped for so long: cooldowns are over as much later.
   void Shift(Duration away);
@@ -52,6 +57,7 @@ class HostLedger {
 
   double Jitter();
 
+  const bool workers_cost_hosts_;
   CooldownRange range_;
   std::mt19937_64 random_;
   std::map<std::string, Place> hosts_;

@@ -88,7 +88,8 @@ TEST(HostLedger, AWorkerThatDoesWellMakesTheNextFailureTheFirst) {
   ledger.NoteSlotFailure("a", 0, clock.Now());
   ledger.NoteSlotFailure("a", 0, clock.Now());
   ledger.NoteSlotFailure("a", 1, clock.Now());
-  ledger.NoteGood("a", 0);
+  clock.Advance(100s);
+  ledger.NoteGood("a", 0, clock.Now());
   EXPECT_EQ(ledger.HostFailures("a"), 0u);
   EXPECT_TRUE(ledger.MayUse("a", 0, clock.Now()));
   ledger.NoteSlotFailure("a", 0, clock.Now());
@@ -97,6 +98,26 @@ TEST(HostLedger, AWorkerThatDoesWellMakesTheNextFailureTheFirst) {
   EXPECT_FALSE(ledger.MayUse("a", 1, clock.Now()));
   ledger.NoteHostFailure("a", clock.Now());
   EXPECT_LE(ledger.UsableFrom("a") - clock.Now(), 30s);
+}
+
+TEST(HostLedger, AWorkerThatFailsCostsItsHostARestWhereARangeIsGiven) {
+  const TimePoint now{};
+  HostLedger without;
+  without.NoteWorkerFailure("a", 0, now);
+  EXPECT_TRUE(without.MayUse("a", 0, now));
+
+  HostLedger ledger(CooldownRange{10s, 100s});
+  ledger.NoteWorkerFailure("a", 0, now);
+  EXPECT_FALSE(ledger.MayUse("a", 1, now)) << "the whole host";
+  EXPECT_GE(ledger.UsableFrom("a"), now + 20s);
+  EXPECT_LE(ledger.UsableFrom("a"), now + 30s);
+  const TimePoint usable = ledger.UsableFrom("a");
+  ledger.NoteWorkerFailure("a", 1, now + 1s);  // died together with the first
+  ledger.NoteGood("a", 2, now + 2s);           // its peers form a generation without them
+  EXPECT_EQ(ledger.UsableFrom("a"), usable);
+  EXPECT_EQ(ledger.HostFailures("a"), 1u);
+  ledger.NoteWorkerFailure("a", 0, usable);
+  EXPECT_GE(ledger.UsableFrom("a"), usable + 40s);
 }
 
 TEST(HostLedger, TheNextChangeIsTheEarliestOfAll) {

@@ -484,6 +484,64 @@ TEST(Membership, WorkersThatWaitForANewOneThatHangsHaveALimit) {
   for (uint32_t worker : {2, 3}) job.Start(worker);
   job.Join({2});
   job.After(seconds(60));
+  job.After(seconds(99));
+  EXPECT_FALSE(job.state.failure.has_value()) << "no slot is missing";
+  job.After(seconds(1));
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(
+      job.state.failure->reason,
+      AllOf(HasSubstr("ranks have not called hvd.init() within the 100 s of --init-timeout"),
+            HasSubstr("rank 0 (pid 103) on a has not called hvd.init() again")));
+}
+
+TEST(Membership, AHostWhoseWorkerFailedRestsWhereTheUserNamedARange) {
+  ElasticLimits limits = Limits(1, 2, 2);
+  limits.cooldown = CooldownRange{seconds(10), seconds(10)};
+  Script job(limits);
+  job.List({{"a", 2}, {"b", 1}});
+  job.On(AgentIsReady{0});
+  job.On(AgentIsReady{1});
+  for (uint32_t worker : {0, 1}) job.Start(worker);
+  job.Join({0, 1});
+  job.Die(1);  // on "a", like worker 0
+  ASSERT_EQ(job.state.ranks.size(), 3U);
+  EXPECT_EQ(job.state.plan.ranks[2].host, 1U);
+  job.Start(2);
+  job.Join({0, 2});
+  job.Die(2);  // on "b": no host is left
+  job.Join({0});
+  job.After(seconds(9));
+  EXPECT_EQ(job.state.ranks.size(), 3U);
+  job.After(seconds(1));
+  EXPECT_EQ(job.state.ranks.size(), 4U);
+}
+
+TEST(Membership, SlowRanksHaveALimitOfTheirOwn) {
+  ElasticLimits limits = Limits(2, 2, 2);
+  limits.elastic_timeout = seconds(2);
+  Script job(limits);
+  job.StartTwoOf(2);
+  job.Join({0});
+  job.After(seconds(6));
+  EXPECT_FALSE(job.state.failure.has_value());
+  job.Join({1});
+  EXPECT_THAT(job.Members(), ElementsAre(0, 1));
+  // A slot that is missing still counts by the other limit.
+  job.List({{"a", 1}});
+  job.Die(1);
+  job.Join({0});
+  job.After(seconds(2));
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(job.state.failure->reason, HasSubstr("1 rank is there, 2 are needed"));
+}
+
+TEST(Membership, TheFirstCauseIsNamedWhereRanksAreWaitedForInVain) {
+  Script job(Limits(2, 2, 2));
+  job.Run(2);
+  job.List({{"a", 1}});
+  job.On(RankLost{1, 1, job.state.ranks[1].in_generation, 1, "it died"});
+  job.Exit(1, {false, 1}, "Traceback\n  File x\nTimeoutError: the data did not come\n");
+  job.Join({0});
   EXPECT_TRUE(job.state.failure.has_value());
 }
 
