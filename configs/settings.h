@@ -58,6 +58,7 @@ struct Settings {
   int min_num_proc = 0;               // 0: not given
   int max_num_proc = 0;               // 0: not given
   double elastic_timeout = 0;         // seconds
+  double init_timeout = 0;            // seconds
   int reset_limit = -1;               // -1: none
   IntRange blacklist_cooldown_range;  // seconds
   std::string max_failures;           // "10", "10/1h"

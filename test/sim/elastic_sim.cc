@@ -43,7 +43,7 @@ class ElasticSim::World {
     limits.min_np = 1 + Below(3);
     limits.np = limits.min_np + Below(3);
     limits.max_np = limits.np + Below(4);
-    limits.elastic_timeout = kElasticTimeout;
+    limits.elastic_timeout = limits.init_timeout = kElasticTimeout;
     limits.failures = {Below(4) == 0 ? Below(3) : 10 + Below(20), std::nullopt};
     if (Below(8) == 0) limits.reset_limit = Below(6);
     if (Below(3) == 0) limits.spares = 1 + Below(2);

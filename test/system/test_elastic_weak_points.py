@@ -23,12 +23,27 @@ except hvd.HorovodInternalError:
 
 
 def test_E1_a_survivor_that_does_not_come_back_has_a_limit(run):
-    job = run("--elastic", "-np", 2, "--min-np", 1, "--elastic-timeout", 2, sys.executable, "-c", SURVIVES)
+    job = run("--elastic", "-np", 2, "--min-np", 1, "--init-timeout", 2, sys.executable, "-c", SURVIVES)
     assert job.code != 0
     # On a busy machine the replacement is not there yet either.
-    assert re.search(r"within the 2 s of --elastic-timeout: .*rank 0 \(pid \d+\) on \S+( has|, .* have) not called "
+    assert re.search(r"have not called hvd.init\(\) within the 2 s of --init-timeout: .*rank 0 \(pid \d+\) on \S+( has|, .* have) not called "
                      r"hvd.init\(\) again", job.err), job.err
     job.nothing_left()
+
+
+SLOW = """
+import os, time, torch
+if os.environ["HOROVOD_RANK"] == "1":
+    time.sleep(6)
+import horovod.torch as hvd
+hvd.init()
+assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
+"""
+
+
+def test_a_rank_that_imports_for_longer_than_elastic_timeout_is_waited_for(run):
+    job = run("--elastic", "-np", 2, "--elastic-timeout", 2, sys.executable, "-c", SLOW)
+    assert job.code == 0, job.err
 
 
 def test_E3_nothing_of_hvdrun_runs_between_it_and_the_discovery_script(run, tmp_path):

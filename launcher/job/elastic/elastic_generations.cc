@@ -112,6 +112,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   change.SetRunning(true);
   change.elastic.notice = CommitNotice::kNone;
   change.elastic.update = 0;
+  change.elastic.lost_cause.clear();
   for (const Member& member : change.elastic.generation.members) {
     RankRecord& record = change.state.ranks[member.worker];
     const Placement& place = change.state.plan.ranks[member.worker];

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/message_text.h"
 #include "launcher/job/elastic/elastic_restart.h"
 #include "launcher/job/policy/failure_kind.h"
 #include "launcher/job/report/describe_end.h"
@@ -47,6 +48,16 @@ bool GoesOnWithout(ElasticChange& change, uint32_t worker, FailureKind kind) {
   }
   record.forgiven = true;
   return true;
+}
+
+// ", and its last line on stderr was 'ValueError: no'"; empty: it wrote none.
+std::string LastLineOf(const RankRecord& record) {
+  const size_t end = record.last_stderr.find_last_not_of(" \n");
+  if (end == std::string::npos) return "";
+  const std::string text = record.last_stderr.substr(0, end + 1);
+  const size_t newline = text.rfind('\n');
+  const std::string line = newline == std::string::npos ? text : text.substr(newline + 1);
+  return ", and its last line on stderr was " + Quoted(line, kMaxShownPath);
 }
 
 // The workers of a host that was lost: one failure.
@@ -144,6 +155,7 @@ void TakeEnd(ElasticChange& change, uint32_t worker) {
     return change.FailJob(std::move(failure));
   }
   const std::string end = change.WorkerText(worker) + " failed: " + DescribeCause(record);
+  if (change.elastic.lost_cause.empty()) change.elastic.lost_cause = end + LastLineOf(record);
   if (change.elastic.RestartsInJob()) return RestartAll(change, end);
   change.Tell(end + "; " + Counted(change.StayingWorkers().size(), "rank goes on", "ranks go on") +
               " without it (" + change.elastic.budget.Text(change.now) + ")");

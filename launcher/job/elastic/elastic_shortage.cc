@@ -46,21 +46,51 @@ std::string ShortageText(const ElasticChange& change, size_t have, uint32_t need
   text += HostTroubles(change.elastic.hosts);
   if (change.elastic.listed_once && change.elastic.listing.empty()) text += "; no hosts are listed";
   if (!change.elastic.source_trouble.empty()) text += "; " + change.elastic.source_trouble;
+  if (!change.elastic.lost_cause.empty()) text += "; before that, " + change.elastic.lost_cause;
   return text;
 }
 
-void ReportShortage(ElasticChange& change, size_t have, uint32_t need) {
-  const Duration left =
-      *change.elastic.short_since + change.elastic.limits.elastic_timeout - change.now;
-  change.Tell("waiting for ranks: " + ShortageText(change, have, need) + "; the job ends in " +
-              SecondsText(std::max(left, Duration{})) + " (--elastic-timeout)");
+// The wait that is going on, and its limit. Slots that are missing and ranks that are slow are two
+// things: a short limit for the one must not end a job whose ranks import for a while.
+struct PendingWait {
+  TimePoint until;
+  Duration limit;
+  const char* setting;
+  const char* what;
+};
+
+std::optional<PendingWait> WaitOf(const ElasticState& elastic) {
+  const ElasticLimits& limits = elastic.limits;
+  if (elastic.short_since)
+    return PendingWait{*elastic.short_since + limits.elastic_timeout, limits.elastic_timeout,
+                       "--elastic-timeout", "too few ranks could take part within the "};
+  if (!elastic.late_since) return std::nullopt;
+  // A worker that was started meanwhile has all of the time.
+  return PendingWait{std::max(*elastic.late_since, elastic.started_at) + limits.init_timeout,
+                     limits.init_timeout, "--init-timeout",
+                     "ranks have not called hvd.init() within the "};
+}
+
+void ReportShortage(ElasticChange& change, const PendingWait& wait, const std::string& text) {
+  change.Tell("waiting for ranks: " + text + "; the job ends in " +
+              SecondsText(std::max(wait.until - change.now, Duration{})) + " (" + wait.setting +
+              ")");
+}
+
+void BeginWait(std::optional<TimePoint>& wait, std::optional<TimePoint>& other,
+               ElasticChange& change) {
+  if (!wait && !other) change.elastic.next_report = change.now + kFirstReport;
+  if (!wait) wait = change.now;
+  other.reset();
 }
 
 }  // namespace
 
 void WatchShortage(ElasticChange& change) {
-  if (change.elastic.running || change.elastic.any_finished || change.elastic.restart) {
-    change.elastic.short_since.reset();
+  ElasticState& elastic = change.elastic;
+  if (elastic.running || elastic.any_finished || elastic.restart) {
+    elastic.short_since.reset();
+    elastic.late_since.reset();
     return;
   }
   const size_t have = change.StayingWorkers().size();
@@ -69,28 +99,29 @@ void WatchShortage(ElasticChange& change) {
   const bool keep_waiting =
       change.elastic.broken && change.elastic.any_joined && !SurvivorsWait(change);
   const bool late = change.state.counts.waiting > 0 || keep_waiting;
-  if (have >= need && !late) {
-    change.elastic.short_since.reset();
+  if (have < need) {
+    BeginWait(elastic.short_since, elastic.late_since, change);
+  } else if (late) {
+    BeginWait(elastic.late_since, elastic.short_since, change);
+  } else {
+    elastic.short_since.reset();
+    elastic.late_since.reset();
     return;
   }
-  if (!change.elastic.short_since) {
-    change.elastic.short_since = change.now;
-    change.elastic.next_report = change.now + kFirstReport;
-  }
-  if (change.now >= *change.elastic.short_since + change.elastic.limits.elastic_timeout) {
-    ReportShortage(change, have, need);
-    return change.FailJob("too few ranks could take part within the " +
-                          SecondsText(change.elastic.limits.elastic_timeout) +
-                          " of --elastic-timeout: " + ShortageText(change, have, need));
-  }
-  if (change.now < change.elastic.next_report) return;
-  change.elastic.next_report = change.now + kLaterReports;
-  ReportShortage(change, have, need);
+  const PendingWait wait = *WaitOf(elastic);
+  const bool over = change.now >= wait.until;
+  if (!over && change.now < elastic.next_report) return;
+  const std::string text = ShortageText(change, have, need);
+  elastic.next_report = change.now + kLaterReports;
+  ReportShortage(change, wait, text);
+  if (over)
+    change.FailJob(wait.what + SecondsText(wait.limit) + " of " + wait.setting + ": " + text);
 }
 
 std::optional<TimePoint> NextShortageReport(const ElasticState& elastic) {
-  if (!elastic.short_since) return std::nullopt;
-  return std::min(elastic.next_report, *elastic.short_since + elastic.limits.elastic_timeout);
+  const std::optional<PendingWait> wait = WaitOf(elastic);
+  if (!wait) return std::nullopt;
+  return std::min(elastic.next_report, wait->until);
 }
 
 }  // namespace hvd

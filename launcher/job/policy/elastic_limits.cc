@@ -60,6 +60,7 @@ Result<ElasticLimits> ElasticLimitsOf(const Settings& settings) {
   if (settings.min_num_proc != 0) limits.min_np = static_cast<uint32_t>(settings.min_num_proc);
   if (settings.max_num_proc != 0) limits.max_np = static_cast<uint32_t>(settings.max_num_proc);
   limits.elastic_timeout = Seconds(settings.elastic_timeout);
+  limits.init_timeout = Seconds(settings.init_timeout);
   if (settings.reset_limit >= 0) limits.reset_limit = static_cast<uint32_t>(settings.reset_limit);
   if (const IntRange& range = settings.blacklist_cooldown_range; range.given()) {
     limits.cooldown = {std::chrono::seconds(range.lo), std::chrono::seconds(range.hi)};

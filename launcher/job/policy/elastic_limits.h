@@ -23,6 +23,7 @@ struct ElasticLimits {
   bool elastic = false;
   uint32_t min_np = 0, np = 0, max_np = 0;     // ranks: min_np <= np <= max_np
   Duration elastic_timeout{};                  // of a wait for slots
+  Duration init_timeout{};                     // of a wait in hvd.init() for ranks that have slots
   std::optional<uint32_t> reset_limit = {};    // of re-formings, planned ones too
   std::optional<CooldownRange> cooldown = {};  // of hosts; not said: host_ledger.h
   FailureLimit failures = {};

@@ -11,7 +11,7 @@ void ElasticState::Shift(Duration away) {
   next_report += away;
   for (std::optional<TimePoint>* time_point :
        {&incomplete_since, &resize_since, &resize_at, &ledger_changes_at, &stop_by, &enough_since,
-        &growth_at, &next_overdue, &short_since}) {
+        &growth_at, &next_overdue, &short_since, &late_since}) {
     if (*time_point) **time_point += away;
   }
 }

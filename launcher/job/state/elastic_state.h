@@ -96,8 +96,10 @@ struct ElasticState {
   std::optional<TimePoint> enough_since;  // enough slots to start, but hosts are still on their way
   std::optional<TimePoint> growth_at;  // until then a rank that joined waits for others that start
   std::optional<TimePoint> next_overdue;  // when a worker that does not end gets SIGKILL
-  std::optional<TimePoint> short_since;   // too few ranks to form a generation
-  TimePoint next_report{};                // about that
+  std::optional<TimePoint> short_since;   // slots are missing for a generation
+  std::optional<TimePoint> late_since;    // none is, and ranks wait for others in hvd.init()
+  std::string lost_cause;   // of the first rank that failed since the last generation began
+  TimePoint next_report{};  // about that
 };
 
 }  // namespace hvd

@@ -67,16 +67,18 @@ TEST(ElasticLimits, HaveDefaults) {
                                     .np = 2,
                                     .max_np = 2,
                                     .elastic_timeout = 600s,
+                                    .init_timeout = 600s,
                                     .failures = {.most = 10, .window = 1h}}));
 }
 
 TEST(ElasticLimits, AreRead) {
   const Result<ElasticLimits> limits =
-      LimitsOf({"-np", "2", "--elastic", "--elastic-timeout", "2.5", "--reset-limit", "0",
-                "--blacklist-cooldown-range", "10", "100", "--max-failures", "3/5m", "--spares",
-                "1", "--elastic-restart", "in-job"});
+      LimitsOf({"-np", "2", "--elastic", "--elastic-timeout", "2.5", "--init-timeout", "7",
+                "--reset-limit", "0", "--blacklist-cooldown-range", "10", "100", "--max-failures",
+                "3/5m", "--spares", "1", "--elastic-restart", "in-job"});
   ASSERT_TRUE(limits.ok()) << limits.status().message();
   EXPECT_EQ(limits->elastic_timeout, 2500ms);
+  EXPECT_EQ(limits->init_timeout, 7s);
   EXPECT_EQ(limits->reset_limit, 0u);
   EXPECT_EQ(limits->cooldown, (CooldownRange{10s, 100s}));
   EXPECT_EQ(limits->failures, (FailureLimit{3, 5min}));

@@ -29,6 +29,7 @@ ElasticLimits Limits(uint32_t min_np, uint32_t np, uint32_t max_np) {
   limits.np = np;
   limits.max_np = max_np;
   limits.elastic_timeout = seconds(60);
+  limits.init_timeout = seconds(100);
   limits.failures = {10, std::nullopt};
   return limits;
 }
@@ -483,7 +484,6 @@ TEST(Membership, WorkersThatWaitForANewOneThatHangsHaveALimit) {
   job.Die(1);
   for (uint32_t worker : {2, 3}) job.Start(worker);
   job.Join({2});
-  job.After(seconds(60));
   job.After(seconds(99));
   EXPECT_FALSE(job.state.failure.has_value()) << "no slot is missing";
   job.After(seconds(1));
@@ -542,7 +542,11 @@ TEST(Membership, TheFirstCauseIsNamedWhereRanksAreWaitedForInVain) {
   job.On(RankLost{1, 1, job.state.ranks[1].in_generation, 1, "it died"});
   job.Exit(1, {false, 1}, "Traceback\n  File x\nTimeoutError: the data did not come\n");
   job.Join({0});
-  EXPECT_TRUE(job.state.failure.has_value());
+  job.After(seconds(60));
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(job.state.failure->reason,
+              HasSubstr("before that, rank 1 (pid 101) on a failed: exit code 1, and its last line "
+                        "on stderr was 'TimeoutError: the data did not come'"));
 }
 
 TEST(Membership, TimeWhilePausedDoesNotCount) {
@@ -566,6 +570,39 @@ TEST(Membership, TimeWhilePausedDoesNotCount) {
   job.After(std::chrono::milliseconds(1));
   ASSERT_TRUE(job.state.failure.has_value());
   EXPECT_THAT(job.state.failure->reason, HasSubstr("--elastic-timeout"));
+}
+
+TEST(Membership, AFirstAnswerMayComeLate) {
+  Script job(Limits(1, 1, 1));
+  job.On(HostsListed{{}, "the script ended with exit code 1"});
+  EXPECT_FALSE(job.state.failure.has_value());
+  EXPECT_THAT(job.told, HasSubstr("the script ended with exit code 1; it is asked again until"));
+  job.After(seconds(59));
+  EXPECT_FALSE(job.state.failure.has_value());
+  job.Run(1);
+  EXPECT_THAT(job.Members(), ElementsAre(0));
+  job.After(seconds(600));
+  EXPECT_FALSE(job.state.failure.has_value());
+}
+
+TEST(Membership, ASourceWithoutAnyAnswerEndsTheJobAfterElasticTimeout) {
+  Script job(Limits(1, 1, 1));
+  job.On(HostsListed{{}, "the script ended with exit code 1"});
+  job.After(seconds(60));
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_THAT(job.state.failure->reason, HasSubstr("the script ended with exit code 1"));
+}
+
+TEST(Membership, AScriptThatIsNotThereEndsTheJobAtOnceUnlessItWasThere) {
+  Script job(Limits(1, 1, 1));
+  job.On(HostsListed{{}, "the script ended with exit code 127", true});
+  ASSERT_TRUE(job.state.failure.has_value());
+  EXPECT_EQ(job.state.failure->reason, "the script ended with exit code 127");
+
+  Script later(Limits(1, 1, 1));
+  later.Run(1);
+  later.On(HostsListed{{}, "the script ended with exit code 127", true});
+  EXPECT_FALSE(later.state.failure.has_value());
 }
 
 TEST(Membership, TheGraceOfAScriptWithoutGenerationsIsShiftedByAPause) {
@@ -630,39 +667,6 @@ TEST(Membership, SparesAreStartedInTheStepInWhichAGenerationBegins) {
   job.Join({0});
   EXPECT_EQ(job.Find<StartMembers>(), nullptr);
   job.Join({1});
-TEST(Membership, AFirstAnswerMayComeLate) {
-  Script job(Limits(1, 1, 1));
-  job.On(HostsListed{{}, "the script ended with exit code 1"});
-  EXPECT_FALSE(job.state.failure.has_value());
-  EXPECT_THAT(job.told, HasSubstr("the script ended with exit code 1; it is asked again until"));
-  job.After(seconds(59));
-  EXPECT_FALSE(job.state.failure.has_value());
-  job.Run(1);
-  EXPECT_THAT(job.Members(), ElementsAre(0));
-  job.After(seconds(600));
-  EXPECT_FALSE(job.state.failure.has_value());
-}
-
-TEST(Membership, ASourceWithoutAnyAnswerEndsTheJobAfterElasticTimeout) {
-  Script job(Limits(1, 1, 1));
-  job.On(HostsListed{{}, "the script ended with exit code 1"});
-  job.After(seconds(60));
-  ASSERT_TRUE(job.state.failure.has_value());
-  EXPECT_THAT(job.state.failure->reason, HasSubstr("the script ended with exit code 1"));
-}
-
-TEST(Membership, AScriptThatIsNotThereEndsTheJobAtOnceUnlessItWasThere) {
-  Script job(Limits(1, 1, 1));
-  job.On(HostsListed{{}, "the script ended with exit code 127", true});
-  ASSERT_TRUE(job.state.failure.has_value());
-  EXPECT_EQ(job.state.failure->reason, "the script ended with exit code 127");
-
-  Script later(Limits(1, 1, 1));
-  later.Run(1);
-  later.On(HostsListed{{}, "the script ended with exit code 127", true});
-  EXPECT_FALSE(later.state.failure.has_value());
-}
-
   ASSERT_NE(job.Find<StartMembers>(), nullptr);
   EXPECT_EQ(job.Find<StartMembers>()->members.at(0).worker, 2U);
   job.Start(2);
