@@ -91,6 +91,9 @@ class AgentMessages {
   void On(uint32_t host, const TreeCut& cut);
   void On(uint32_t host, const TimeTold& told);
   void On(uint32_t host, const StallSeen& seen);
+  void On(uint32_t host, const GenerationIdle& told) {
+    parts_.dispatch(HostIdle{host, told.generation, std::chrono::milliseconds(told.idle_ms)});
+  }
   void On(uint32_t host, const RanksExamined& examined);
   void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
   void On(uint32_t host, const StopRequested& request) {

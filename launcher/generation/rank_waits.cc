@@ -82,6 +82,30 @@ RankFacts FactsFromPage(const RankBlock& block, TimePoint now) {
   return facts;
 }
 
+Duration LongestWait(const RankBlock& block, TimePoint now) {
+  int64_t longest = 0;
+  for (const WaitSeen& wait : Waits(block)) {
+    if (MillisecondsSince(wait.seen_ns, now) <= kGoneMs)
+      longest = std::max(longest, MillisecondsSince(wait.since_ns, now));
+  }
+  return std::chrono::milliseconds(longest);
+}
+
+std::optional<WaitSeen> StallWatch::FirstOverdue(const RankBlock& block, uint64_t generation,
+                                                 TimePoint now) {
+  constexpr int64_t kFirstMs = 10'000;
+  if (first_reported_ == generation || block.stalls.finished.load(std::memory_order_acquire) != 0)
+    return std::nullopt;
+  for (const WaitSeen& wait : Waits(block)) {
+    if (MillisecondsSince(wait.since_ns, now) < kFirstMs ||
+        MillisecondsSince(wait.seen_ns, now) > kGoneMs)
+      continue;
+    first_reported_ = generation;
+    return wait;
+  }
+  return std::nullopt;
+}
+
 std::optional<WaitSeen> StallWatch::Overdue(const RankBlock& block, TimePoint now) {
   const int64_t after = ReportedAfter(block.stalls);
   if (after <= 0) return std::nullopt;

@@ -65,6 +65,10 @@ class JobTransition {
   void On(const ClockRead& event) { state_.clocks[event.host].Add(event.reading); }
   void On(const GenerationEnding& event);
   void On(const StallExplained& event);
+  void On(const HostIdle& event) {
+    if (state_.elastic && event.generation == state_.generation)
+      state_.elastic->time.SetIdle(event.host, event.idle, now_);
+  }
   void On(const RankStopped& event);
   void On(const SilentRoute& event);
   void On(const HostsListed& event) {

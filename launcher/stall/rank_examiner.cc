@@ -11,6 +11,8 @@
 namespace hvd {
 namespace {
 
+// Waits of this length are rare in training, and each is told to the driver of an elastic job.
+constexpr Duration kLongWait = std::chrono::seconds(2);
 constexpr auto kLookEvery = std::chrono::milliseconds(250);
 // Long enough for a handler to write and for the use of the CPU to show.
 constexpr auto kMeasured = std::chrono::milliseconds(200);
@@ -33,16 +35,35 @@ void RankExaminer::Watch(const HostGenerations& generations) {
 void RankExaminer::Look() {
   watches_.resize(generations_->slots().size());
   const uint64_t generation = generations_->page().generation();
+  const bool elastic = generations_->world().elastic;
+  Duration longest{};
+  uint64_t finished = 0;
   for (uint32_t slot = 0; generation != 0 && slot < watches_.size(); ++slot) {
     const RankBlock* block = generations_->BlockOf(slot, generation);
     if (block == nullptr) continue;
-    if (const std::optional<WaitSeen> wait = watches_[slot].Overdue(*block, clock_.Now()))
-      send_(StallSeen{generation, generations_->world().RankOf(slot), wait->awaited});
+    const TimePoint now = clock_.Now();
+    longest = std::max(longest, LongestWait(*block, now));
+    finished += block->stalls.finished.load(std::memory_order_acquire);
+    std::optional<WaitSeen> wait = watches_[slot].Overdue(*block, now);
+    if (!wait && elastic && generation > 1)
+      wait = watches_[slot].FirstOverdue(*block, generation, now);
+    if (wait) send_(StallSeen{generation, generations_->world().RankOf(slot), wait->awaited});
   }
+  if (elastic) ReportIdle(generation, longest, finished);
   look_timer_.expires_after(kLookEvery);
   look_timer_.async_wait([this](const asio::error_code& error) {
     if (!error) Look();
   });
+}
+
+// A wait that has ended without a collective that finished was given up: it stays idle time.
+void RankExaminer::ReportIdle(uint64_t generation, Duration longest, uint64_t finished) {
+  const uint64_t idle = longest >= kLongWait ? generation : 0;
+  const bool given_up = idle == 0 && idle_generation_ == generation && finished == finished_;
+  if (given_up || idle == std::exchange(idle_generation_, idle)) return;
+  finished_ = finished;
+  const auto ms = static_cast<uint64_t>(longest / std::chrono::milliseconds(1));
+  send_(GenerationIdle{generation, idle != 0 ? ms : 0});
 }
 
 void RankExaminer::Answer(const ExamineRanks& question) {

@@ -44,6 +44,7 @@ class RankExaminer {
   };
 
   void Look();
+  void ReportIdle(uint64_t generation, Duration longest, uint64_t finished);
   void Finish();
   // Looks from outside at those that are wanted and have told nothing, then answers.
   void AnswerWith(RanksExamined answer);
@@ -55,6 +56,8 @@ class RankExaminer {
   const std::function<void(const ToDriver&)> send_;
   const HostGenerations* generations_ = nullptr;
   std::vector<StallWatch> watches_;  // by slot
+  uint64_t idle_generation_ = 0;     // in which a rank waits long; 0: none does
+  uint64_t finished_ = 0;            // collectives, when that was reported
   ExamineRanks question_;
   std::vector<Subject> subjects_;
   TimePoint asked_{};

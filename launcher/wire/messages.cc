@@ -140,6 +140,7 @@ void Fields(auto& f, MaybeConst<RingTold> auto& m) {
   f(m.number, m.rank, m.world_rank, m.generation, m.records);
 }
 void Fields(auto& f, MaybeConst<StallSeen> auto& m) { f(m.generation, m.waiting, m.awaited); }
+void Fields(auto& f, MaybeConst<GenerationIdle> auto& m) { f(m.generation, m.idle_ms); }
 void Fields(auto& f, MaybeConst<RanksExamined> auto& m) { f(m.number, m.generation, m.ranks); }
 void Fields(auto&, MaybeConst<FinishJob> auto&) {}
 void Fields(auto&, MaybeConst<AgentGone> auto&) {}

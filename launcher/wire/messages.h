@@ -433,6 +433,12 @@ struct StallSeen {
   uint32_t waiting = 0;           // the rank
   std::vector<uint32_t> awaited;  // ranks, as far as they are known
 };
+// Of an elastic job: for so long a rank of this host has waited in a collective; 0: none waits long
+// any more. Sent when that changes.
+struct GenerationIdle {
+  uint64_t generation = 0;
+  uint64_t idle_ms = 0;
+};
 // The answer to ExamineRanks, without ranks of another generation.
 struct RanksExamined {
   uint32_t number = 0;
@@ -540,7 +546,8 @@ using ToDriver =
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
                  MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
-                 PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded>;
+                 PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded,
+                 GenerationIdle>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -59,7 +59,7 @@ MOST_FILES = 30
 MORE_FILES = {"runtime/base": 31}
 # The same for member functions of a class.
 MOST_METHODS = 30
-MORE_METHODS = {}
+MORE_METHODS = {"JobTransition": 31}  # one for each kind of event
 PUBLIC_HEADER = "runtime/include/hvd/"
 
 # Third party -> the only places that include it.

@@ -110,3 +110,31 @@ def test_E15_ranks_follow_the_list_and_not_the_names(run):
         assert job.code == 0, job.err
         placed = dict(re.findall(r"rank (\d) on (\S+)", job.out))
         assert [placed[str(rank)] for rank in range(3)] == order, job.out
+
+
+STALLS = """
+import os, time, torch
+import horovod.torch as hvd
+hvd.init()
+state = hvd.elastic.ObjectState(step=0)
+
+@hvd.elastic.run
+def train(state):
+    while state.step < 2:
+        if state.step == 1 and hvd.rank() == 1 and not os.path.exists(os.environ["STALLED"]):
+            open(os.environ["STALLED"], "w").close()
+            time.sleep(6)
+            os._exit(1)
+        hvd.allreduce(torch.ones(1))
+        state.step += 1
+        state.commit()
+
+train(state)
+"""
+
+
+def test_a_stall_does_not_count_as_training(run, tmp_path):
+    job = run("--elastic", "-np", 2, "--min-np", 1, sys.executable, "-c", STALLS, env={"STALLED": str(tmp_path / "stalled")})
+    assert job.code == 0, job.err
+    trained, total = map(float, re.search(r"ranks were training for ([\d.]+) s of ([\d.]+) s", job.err).groups())
+    assert trained < total - 5, job.err

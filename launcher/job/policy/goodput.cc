@@ -13,8 +13,21 @@ void Goodput::NoteStart(TimePoint now) {
 
 void Goodput::SetTraining(bool training, TimePoint now) {
   if (training == training_since_.has_value()) return;
-  if (!training) trained_ += now - *training_since_;
+  if (!training) {
+    TimePoint until = now;
+    for (const auto& [host, since] : idle_since_) until = std::min(until, since);
+    trained_ += std::max(until - *training_since_, Duration{});
+  }
+  idle_since_.clear();
   training_since_ = training ? std::optional(now) : std::nullopt;
+}
+
+void Goodput::SetIdle(uint32_t host, Duration idle, TimePoint now) {
+  if (!training_since_ || idle == Duration{}) {
+    idle_since_.erase(host);
+  } else {
+    idle_since_[host] = now - idle;
+  }
 }
 
 void Goodput::NoteEnd(TimePoint now) {
@@ -25,6 +38,7 @@ void Goodput::NoteEnd(TimePoint now) {
 void Goodput::Shift(Duration away) {
   if (began_) *began_ += away;
   if (training_since_) *training_since_ += away;
+  for (auto& [host, since] : idle_since_) since += away;
 }
 
 Duration Goodput::total() const {

@@ -1,10 +1,11 @@
 // Goodput: how much of the time of an elastic job its ranks could train: from the beginning of a
-// generation until it breaks or a rank leaves it. Steps that were repeated after a loss count as
-// trained. Pure.
+// generation until it breaks or a rank leaves it, without a last wait in a collective that never
+// ended. Steps that were repeated after a loss count as trained. Pure.
 #ifndef HVD_LAUNCHER_JOB_POLICY_GOODPUT_H_
 #define HVD_LAUNCHER_JOB_POLICY_GOODPUT_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,9 @@ class Goodput {
   void NoteStart(TimePoint now);
   // A generation runs from now on, or no longer.
   void SetTraining(bool training, TimePoint now);
+  // For so long a rank of the host has waited in a collective; zero: it ended, and the wait was a
+  // part of the training. Of the generation that runs.
+  void SetIdle(uint32_t host, Duration idle, TimePoint now);
   void NoteEnd(TimePoint now);
   // The job was stopped for so long, which is no time of it.
   void Shift(Duration away);
@@ -30,6 +34,7 @@ class Goodput {
 
  private:
   std::optional<TimePoint> began_, training_since_;
+  std::map<uint32_t, TimePoint> idle_since_;  // by host
   TimePoint ended_{};
   Duration trained_{};
 };

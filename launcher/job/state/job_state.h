@@ -300,7 +300,7 @@ using JobEvent =
                  AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted,
                  RankJoined, RankLeft, RankLost, WorkerExited, RouteMeasured, ClockRead,
                  GenerationEnding, RankStopped, SilentRoute, HostsListed, CommitsHeldBy, StopAsked,
-                 MemoryTold, StallExplained, PlaceNews, LauncherEnded>;
+                 MemoryTold, StallExplained, PlaceNews, LauncherEnded, HostIdle>;
 
 // ---- actions: messages to every agent that is still connected, and others
 

@@ -21,6 +21,32 @@ TEST(Goodput, CountsTheTimeOfGenerations) {
   EXPECT_EQ(time.Text(), "ranks were training for 16 s of 20 s (80 %)");
 }
 
+TEST(Goodput, AWaitThatNeverEndedIsNoTraining) {
+  Goodput time;
+  time.NoteStart(At(0));
+  time.SetTraining(true, At(0));
+  time.SetIdle(0, std::chrono::seconds(2), At(12));  // since 10 s
+  time.SetIdle(1, std::chrono::seconds(3), At(12));  // since 9 s
+  time.SetTraining(false, At(32));
+  EXPECT_EQ(time.trained(), std::chrono::seconds(9));
+  time.SetTraining(true, At(40));
+  time.NoteEnd(At(45));
+  EXPECT_EQ(time.trained(), std::chrono::seconds(14)) << "the wait was of the former generation";
+}
+
+TEST(Goodput, AWaitThatEndsIsAPartOfTheTraining) {
+  Goodput time;
+  time.NoteStart(At(0));
+  time.SetTraining(true, At(0));
+  time.SetIdle(0, std::chrono::seconds(2), At(12));
+  time.SetIdle(0, {}, At(30));
+  time.SetTraining(false, At(32));
+  time.SetIdle(0, std::chrono::seconds(9), At(33));  // too late
+  time.SetTraining(true, At(40));
+  time.NoteEnd(At(50));
+  EXPECT_EQ(time.trained(), std::chrono::seconds(42));
+}
+
 TEST(Goodput, AJobThatNeverStartedHasNoTime) {
   Goodput time;
   time.NoteEnd(At(5));

@@ -122,6 +122,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(StopRequested{15});
   all.emplace_back(MemoryTold{1, 4096});
   all.emplace_back(StallSeen{3, 1, {2}});
+  all.emplace_back(GenerationIdle{3, 2500});
   all.emplace_back(RanksExamined{1, 3, {ARank()}});
   all.emplace_back(
       CountsTold{1, 3, 9, {{0, 1, RankActivity::kWaiting, 1, 2, 3, 4, 5, 6, 0, "grad"}, {}}});

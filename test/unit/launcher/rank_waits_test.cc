@@ -59,6 +59,26 @@ TEST_F(RankWaitsTest, AreReadAsTheyWereNoted) {
   EXPECT_TRUE(FactsFromPage(page_.rank(0), now_).waits.empty());
 }
 
+TEST_F(RankWaitsTest, TheLongestCounts) {
+  EXPECT_EQ(LongestWait(page_.rank(0), now_), Duration{});
+  NoteWait(board(), Note(1, 5, 3000, 40));
+  NoteWait(board(), Note(2, 6, 5000, 40));
+  NoteWait(board(), Note(3, 7, 9000, 5001));
+  EXPECT_EQ(LongestWait(page_.rank(0), now_), milliseconds(5000)) << "the last is seen no more";
+}
+
+TEST_F(RankWaitsTest, TheFirstCollectiveOfAGenerationIsReportedAfterTenSeconds) {
+  Limits(60'000, 0);
+  StallWatch watch;
+  NoteWait(board(), Note(1, 5, 9999));
+  EXPECT_EQ(watch.FirstOverdue(page_.rank(0), 2, now_), std::nullopt);
+  NoteWait(board(), Note(1, 5, 10'000));
+  EXPECT_TRUE(watch.FirstOverdue(page_.rank(0), 2, now_).has_value());
+  EXPECT_EQ(watch.FirstOverdue(page_.rank(0), 2, now_), std::nullopt) << "once";
+  NoteFinished(board(), 1, "x");
+  EXPECT_EQ(watch.FirstOverdue(page_.rank(0), 3, now_), std::nullopt) << "it is not the first";
+}
+
 TEST_F(RankWaitsTest, OfOneThreadTakeOneRecord) {
   for (uint64_t id : {1, 2, 3, 4, 5, 6}) NoteWait(board(), Note(id, 5, 1));
   ASSERT_EQ(FactsFromPage(page_.rank(0), now_).waits.size(), 1U);
