@@ -3,6 +3,7 @@
 #include <array>
 #include <asio/buffer.hpp>
 #include <asio/write.hpp>
+#include <optional>
 #include <utility>
 
 #include "runtime/base/text/format.h"
@@ -29,8 +30,16 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   Connection(const Connection&) = delete;
 
   void Start() {
+    silent_ = shared_->silent.insert(shared_->silent.end(), weak_from_this());
     BeginDeadline();
     Read();
+  }
+  void Close() {
+    NoteHeard();
+    answered_ = true;
+    asio::error_code ignored;
+    (void)socket_.close(ignored);
+    timer_.cancel();
   }
 
  private:
@@ -53,6 +62,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void Look() {
     const HttpRequest request = ParseHttpRequest(request_, shared_->limits.body_bytes);
     if (request.code == 0) return Read();
+    NoteHeard();
     if (request.code != kHttpOk) return Answer({.code = request.code});
     if (!shared_->handler) return Close();
     timer_.cancel();  // how long the answer takes is the handler's affair
@@ -95,11 +105,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
                             });
   }
 
-  void Close() {
-    answered_ = true;
-    asio::error_code ignored;
-    (void)socket_.close(ignored);
-    timer_.cancel();
+  void NoteHeard() {
+    if (silent_) shared_->silent.erase(*std::exchange(silent_, std::nullopt));
   }
 
   tcp::socket socket_;
@@ -107,6 +114,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<Shared> shared_;
   std::array<char, kRoom> room_{};
   bool answered_ = false;
+  std::optional<std::list<std::weak_ptr<Connection>>::iterator> silent_;  // its entry
   std::string request_, answer_;
 };
 
@@ -145,8 +153,16 @@ std::string HttpServer::address() const {
   return Format("{}:{}", endpoint.address().is_v6() ? "[" + ip + "]" : ip, endpoint.port());
 }
 
+// A stranger may open connections and say nothing: such a one has no claim to its place.
+bool HttpServer::MakeRoom() {
+  if (shared_->open < shared_->limits.connections) return true;
+  if (shared_->silent.empty()) return false;
+  if (const std::shared_ptr<Connection> oldest = shared_->silent.front().lock()) oldest->Close();
+  return true;
+}
+
 void HttpServer::Accept() {
-  if (shared_->open >= shared_->limits.connections) {
+  if (shared_->open >= shared_->limits.connections && shared_->silent.empty()) {
     pause_.expires_after(kPause);
     pause_.async_wait([this](const asio::error_code& error) {
       if (!error) Accept();
@@ -155,7 +171,7 @@ void HttpServer::Accept() {
   }
   acceptor_.async_accept([this](const asio::error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
-    if (!error) std::make_shared<Connection>(std::move(socket), shared_)->Start();
+    if (!error && MakeRoom()) std::make_shared<Connection>(std::move(socket), shared_)->Start();
     pause_.expires_after(error ? kPause : std::chrono::milliseconds(0));
     pause_.async_wait([this](const asio::error_code& ended) {
       if (!ended) Accept();

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 
@@ -22,7 +23,9 @@ namespace hvd {
 
 struct HttpLimits {
   size_t body_bytes = 0;  // of a request
-  int connections = 32;   // at a time; others wait until one of these is closed
+  // At a time. For another one the oldest goes whose request has not come; where all have come,
+  // others wait until one is closed.
+  int connections = 32;
   // For the request to come, and for its answer to be taken.
   std::chrono::milliseconds deadline = std::chrono::seconds(10);
 };
@@ -47,13 +50,15 @@ class HttpServer {
   std::string address() const;
 
  private:
+  class Connection;
   struct Shared {
     HttpLimits limits;
     Handler handler;
-    int open = 0;  // connections
+    int open = 0;                                 // connections
+    std::list<std::weak_ptr<Connection>> silent;  // no whole request has come; the oldest first
   };
-  class Connection;
   void Accept();
+  bool MakeRoom();
 
   asio::io_context& io_;
   asio::ip::tcp::acceptor acceptor_;

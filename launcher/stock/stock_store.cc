@@ -1,5 +1,6 @@
 #include "launcher/stock/stock_store.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hvd {
@@ -15,6 +16,9 @@ size_t CostOf(std::string_view key, std::string_view value) {
 }  // namespace
 
 void StockStore::Begin(Sizes sizes) {
+  const auto all = sizes.find("global");
+  const size_t ranks = all == sizes.end() ? 0 : all->second;
+  most_bytes_ = std::min(kMostStockBytes, kFewestStockBytes + kStockBytesOfPair * ranks * ranks);
   sizes_ = std::move(sizes);
   scopes_.clear();
   bytes_ = 0;
@@ -26,7 +30,7 @@ bool StockStore::Put(std::string_view scope, std::string_view key, std::string_v
   if (former != nullptr) bytes -= CostOf(key, *former);
   const bool new_scope = scopes_.find(scope) == scopes_.end();
   if (new_scope) bytes += CostOf(scope, "");
-  if (value.size() > kMostStockValue || bytes > kMostStockBytes) return false;
+  if (value.size() > kMostStockValue || bytes > most_bytes_) return false;
   bytes_ = bytes;
   scopes_[std::string(scope)].values[std::string(key)] = value;
   return true;

@@ -15,6 +15,9 @@ namespace hvd {
 // Beyond these nothing more is taken. A value of a rank has some hundred bytes for each other rank.
 inline constexpr size_t kMostStockValue = size_t{1} << 20;
 inline constexpr size_t kMostStockBytes = size_t{512} << 20;
+// For each pair of ranks, beside so much for all.
+inline constexpr size_t kStockBytesOfPair = 2048;
+inline constexpr size_t kFewestStockBytes = size_t{16} << 20;
 
 class StockStore {
  public:
@@ -33,6 +36,8 @@ class StockStore {
   void Delete(std::string_view scope, std::string_view key);
 
   size_t bytes() const { return bytes_; }
+  // The most that is taken for the world that began last: a stranger may fill it.
+  size_t most_bytes() const { return most_bytes_; }
 
  private:
   struct Scope {
@@ -44,7 +49,7 @@ class StockStore {
 
   Sizes sizes_;
   Scopes scopes_;
-  size_t bytes_ = 0;
+  size_t bytes_ = 0, most_bytes_ = kFewestStockBytes;
 };
 
 }  // namespace hvd

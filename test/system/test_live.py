@@ -219,6 +219,20 @@ def scrape(url, **kwargs):
         return answer.headers, answer.read().decode()
 
 
+def test_silent_connections_do_not_lock_the_metrics_out(start, tmp_path):
+    job, _ = begin(start, tmp_path, "--metrics-port", 0, work=(1, 0.01))
+    url = metrics_url(read_until(job.process.stderr, "/metrics\n").decode())
+    port = int(url.split(":")[2].split("/")[0])
+    strangers = []
+    for _ in range(200):
+        stranger = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
+        stranger.sendall(b"GET /metrics HTTP/1.1\r\n")
+        strangers.append(stranger)
+    begun = time.monotonic()
+    assert "hvd_ranks" in scrape(url)[1]
+    assert time.monotonic() - begun < 5, "before the limit of a request"
+
+
 def test_metrics_are_what_prometheus_reads(start, tmp_path):
     job, job_id = begin(start, tmp_path, "--metrics-port", 0, work=(1, 0.01))
     url = metrics_url(read_until(job.process.stderr, "/metrics\n").decode())

@@ -144,9 +144,14 @@ TEST(StockStore, HasLimits) {
   const std::string value(kMostStockValue, 'x');
   size_t taken = 0;
   while (store.Put("s", std::to_string(taken), value)) ++taken;
-  EXPECT_EQ(taken, kMostStockBytes / kMostStockValue - 1);
-  EXPECT_LE(store.bytes(), kMostStockBytes);
+  EXPECT_EQ(taken, kFewestStockBytes / kMostStockValue - 1);
+  EXPECT_LE(store.bytes(), kFewestStockBytes);
   EXPECT_TRUE(store.Put("s", "0", ""));
+  // More ranks have more to say to each other.
+  store.Begin({{"global", 100}});
+  EXPECT_EQ(store.most_bytes(), kFewestStockBytes + kStockBytesOfPair * 10'000);
+  store.Begin({{"global", 100'000}});
+  EXPECT_EQ(store.most_bytes(), kMostStockBytes);
 }
 
 }  // namespace
