@@ -8,8 +8,13 @@
 #include "configs/message_text.h"
 #include "launcher/adopt/record_seal.h"
 #include "launcher/jobs/job_id.h"
+#include "launcher/text/rank_ranges.h"
+#include "launcher/text/seconds_text.h"
+#include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/base/test_env.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 #include "runtime/net/kv_store.h"
 
 namespace hvd {
@@ -24,6 +29,33 @@ constexpr size_t kMostNote = 256, kMostReason = 2000;  // bytes
 // How long the server may be out of reach. Tests do not want to wait for it.
 Duration MostSilence() {
   return std::chrono::milliseconds(TestNumber("HVD_TEST_STORE_SILENCE_MS", 30'000));
+}
+
+// How long the ranks of a world may take to come together; zero: as long as they like. Horovod's
+// variable, where it is set: some launchers start their ranks minutes apart.
+Duration MostWait() {
+  const auto seconds =
+      ParseWhole<uint32_t>(GetEnv("HOROVOD_GLOO_TIMEOUT_SECONDS").value_or("")).value_or(0);
+  return std::chrono::seconds(seconds);
+}
+
+// Of ranks without a record, or of some host.
+std::string LateText(const std::vector<RankEntry>& notes, Duration limit) {
+  std::vector<uint32_t> late;
+  for (uint32_t rank = 0; rank < notes.size(); ++rank) {
+    if (notes[rank].token.empty()) late.push_back(rank);
+  }
+  const std::string who = late.empty()
+                              ? "some ranks of the world have"
+                              : Format("rank{} {} {}", late.size() == 1 ? "" : "s",
+                                       RankRanges(late), late.size() == 1 ? "has" : "have");
+  return Format("{} not called hvd.init() within the {} of HOROVOD_GLOO_TIMEOUT_SECONDS", who,
+                SecondsText(limit));
+}
+
+// Hosts give their reasons as sentences; without a secret anybody can write to the server.
+bool IsReason(const std::string& text) {
+  return text.find(' ') != std::string::npos && Printable(text, text.size()) == text;
 }
 
 Duration Longer(Duration delay) { return std::min(delay * 2, kLongestDelay); }
@@ -114,6 +146,16 @@ void Rendezvous::Meet(WaitingHost here, std::function<void(Result<MetWorld>)> do
   name_.clear();
   failing_since_ = {};
   leads_ = std::find(here_.ranks.begin(), here_.ranks.end(), 0U) != here_.ranks.end();
+  notes_.clear();
+  if (const Duration limit = MostWait(); limit > Duration::zero()) {
+    Later(limit, [this, limit] {
+      if (!done_) return;
+      const std::string reason = LateText(notes_, limit);
+      if (leads_) Send(Key("world"), EncodeRefusal(reason));
+      ++turn_;  // nothing else goes on
+      Finish(Aborted(reason));
+    });
+  }
   if (!leads_) return LookForLeader(kFirstDelay);
   name_ = MakeJobId();
   notes_.assign(here_.size, RankEntry{});
@@ -201,6 +243,7 @@ void Rendezvous::LookForWorld(Duration delay) {
 
 void Rendezvous::TakeWorld(const std::string& key, const std::string& text, Duration delay) {
   if (std::optional<std::string> reason = DecodeRefusal(text)) {
+    if (!IsReason(*reason)) return RefuseRecord(key, InvalidArgument("is no sentence"));
     if (!old_refusal_) return Finish(Aborted(*reason));
     return Later(delay, [=, this] { LookForLeader(Longer(delay)); });
   }
@@ -245,7 +288,10 @@ void Rendezvous::LookForBreak() {
   GetRecord(key, kMostReason * 2, [this, turn = turn_, key](auto value) {
     if (turn != turn_ || !broken_) return;
     if (value.status().code() == Code::kInvalidArgument) return RefuseRecord(key, value.status());
-    if (value.ok() && value->has_value()) return Fail(Printable(**value, kMostReason));
+    if (value.ok() && value->has_value()) {
+      if (!IsReason(**value)) return RefuseRecord(key, InvalidArgument("is no sentence"));
+      return Fail(Printable(**value, kMostReason));
+    }
     Later(kWatchDelay, [this] { LookForBreak(); });
   });
 }

@@ -352,6 +352,17 @@ def rendezvous():
     server.server_close()
 
 
+def test_ranks_that_do_not_come_are_waited_for_within_the_limit_of_horovod(start, rendezvous):
+    """Where HOROVOD_GLOO_TIMEOUT_SECONDS is set. Rank 1 never calls hvd.init()."""
+    env = dict(rendezvous, HOROVOD_GLOO_TIMEOUT_SECONDS=3)
+    command = ["sh", "-c", "[ $HOROVOD_RANK = 1 ] && exec true; exec " + subprocess.list2cmdline(worker("init"))]
+    ranks = Ranks(start, 2, hosts=2, env=env, command=command)
+    lines, codes = ranks.finish()
+    assert codes == [3, 0], lines
+    assert "rank 1 has not called hvd.init() within the 3 s of HOROVOD_GLOO_TIMEOUT_SECONDS" in "".join(lines[0]), lines
+    ranks.nothing_left()
+
+
 def test_a_rendezvous_that_is_not_there_is_one_sentence(start):
     (port,) = slurm_rig.free_ports(1)
     env = {"HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": port,
@@ -433,6 +444,7 @@ FORGERIES = {
     "a name of 100 MB": ("leader", lambda path, value: value and b"x" * 100_000_000 if "/leader" in path else value, "is too long"),
     "a name that is none": ("leader", lambda path, value: value and b"../../x" if "/leader" in path else value, "names no rendezvous"),
     "an entry of 100 MB": ("entry", lambda path, value: value and b"x" * 100_000_000 if "/entry." in path else value, "is too long"),
+    "a break that is no sentence": ("broken", lambda path, value: b"\xb9" if "/broken." in path else value, "is no sentence"),
     "a break of 100 MB": ("broken", lambda path, value: b"x" * 100_000_000 if "/broken." in path else value, "is too long"),
 }
 
