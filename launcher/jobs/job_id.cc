@@ -1,21 +1,46 @@
 #include "launcher/jobs/job_id.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <cstring>
 
+#include "runtime/base/text/format.h"
 #include "runtime/base/text/hex_text.h"
 #include "runtime/base/text/number_text.h"
+#include "runtime/base/unique_fd.h"
 
 namespace hvd {
 namespace {
 
+// A filter of a sandbox may deny getrandom(), and then the device, too. Without random numbers
+// there is no key, and nothing that could go on.
+[[noreturn]] void EndWithoutRandomNumbers(int error) {
+  const std::string text = Format(
+      "hvdrun: this process gets no random numbers (getrandom: {}), and so cannot make the keys of "
+      "a "
+      "job; does a seccomp filter, of a container for example, deny getrandom?\n",
+      std::strerror(error));
+  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  ::_exit(1);
+}
+
+ssize_t RandomBytes(char* to, size_t bytes) {
+  const ssize_t got = ::getrandom(to, bytes, 0);
+  if (got >= 0 || errno == EINTR) return got;
+  const int error = errno;
+  const UniqueFd device(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
+  const ssize_t read = device.valid() ? ::read(device.get(), to, bytes) : -1;
+  if (read <= 0) EndWithoutRandomNumbers(error);
+  return read;
+}
+
 std::string RandomHex(size_t bytes) {
   std::string random(bytes, '\0');
   for (size_t have = 0; have < bytes;) {
-    ssize_t got = ::getrandom(random.data() + have, bytes - have, 0);
-    if (got < 0 && errno != EINTR) std::abort();  // no kernel of the floor does this
+    const ssize_t got = RandomBytes(random.data() + have, bytes - have);
     if (got > 0) have += static_cast<size_t>(got);
   }
   return HexOf(random);

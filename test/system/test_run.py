@@ -1,8 +1,11 @@
 """The dialogue of a person with hvdrun: usage errors, exit codes, output."""
 
+import ctypes
 import os
+import platform
 import re
 import stat
+import struct
 import subprocess
 import sys
 
@@ -241,3 +244,25 @@ def test_F13_words_of_torchrun(run, tmp_path):
     for words, ours in ((("--nproc-per-node", 2, "-H", "localhost:2"), "-np"), (("-np", 2, "--nnodes", 2), "-H a:4,b:4")):
         job = run(*words, "touch", tmp_path / "started")
         assert job.code == 2 and ours in job.err and not (tmp_path / "started").exists(), job.err
+
+
+def deny_getrandom():
+    """A seccomp filter, as that of a sandbox: getrandom() fails with EPERM in this process and its children."""
+    number, arch = {"x86_64": (318, 0xC000003E), "aarch64": (278, 0xC00000B7)}[platform.machine()]
+    instructions = [(0x20, 0, 0, 4), (0x15, 0, 3, arch), (0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+    code = b"".join(struct.pack("HBBI", *instruction) for instruction in instructions)
+    libc = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(code)
+    program = struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(buffer))
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, ctypes.c_char_p(program), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no seccomp filter can be installed")
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="the numbers of system calls are not known here")
+def test_a_sandbox_that_denies_getrandom_is_no_crash(run):
+    job = run("-np", 2, "true", preexec_fn=deny_getrandom)
+    assert job.code == 0, job.err
+    if os.geteuid() == 0:
+        script = 'mount --bind /dev/null /dev/urandom && exec "$@"'
+        job = run("-np", 2, "true", program=["unshare", "--mount", "sh", "-c", script, "sh", hvdrun_path()], preexec_fn=deny_getrandom)
+        assert job.code == 1 and "does a seccomp filter, of a container for example, deny getrandom?\n" in job.err, job.err
