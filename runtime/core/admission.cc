@@ -64,7 +64,9 @@ Result<ProcessSet*> Admission::SetOf(const RequestSpec& spec) const {
 
 Result<Operation*> Admission::AdmitOn(ProcessSet* set, const RequestSpec& spec, uint64_t call) {
   const int32_t domain = NameTable::DomainOf(spec.collective, spec.process_set);
-  TensorName* name = names_.FindOwn(domain, spec.name);
+  // A name that does not come again has no place in the order of those that do.
+  TensorName* name =
+      spec.unnamed ? names_.Find(domain, spec.name) : names_.FindOwn(domain, spec.name);
   // A training step repeats the requests of the one before: their details were checked and sent to
   // the peers then.
   const bool repeated = name != nullptr && name->own_detail_known &&
@@ -74,6 +76,7 @@ Result<Operation*> Admission::AdmitOn(ProcessSet* set, const RequestSpec& spec, 
   if (joins_.self()) return Joined();
   if (name == nullptr) name = names_.Add(domain, set, spec.name);
   if (name->operation != nullptr || name->kept) return AlreadyInFlight(*name);
+  name->once = spec.unnamed;
   if (!repeated) Describe(name, spec);
   return Adopt(name, spec, call);
 }

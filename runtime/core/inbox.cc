@@ -164,12 +164,12 @@ Inbox::Reading Inbox::Enter(uint32_t peer, const IncomingRequest& request, Arriv
 
 void Inbox::KeepPayloads(TensorName* name, uint32_t member) {
   BufferDescriptor& first = name->descriptors[member];
-  std::vector<BufferDescriptor>& more = name->more_descriptors[member];
+  RecordVector<BufferDescriptor>& more = name->more_descriptors[member];
   const bool tiny = first.payload.data() == reinterpret_cast<const std::byte*>(first.words.data());
   size_t bytes = tiny ? 0 : first.payload.size();
   for (const BufferDescriptor& descriptor : more) bytes += descriptor.payload.size();
   if (bytes == 0) return;
-  std::vector<std::byte>& kept = name->inboxes[member];
+  RecordVector<std::byte>& kept = name->inboxes[member];
   kept.resize(bytes);
   std::byte* at = kept.data();
   auto keep = [&at](BufferDescriptor* descriptor) {

@@ -77,7 +77,7 @@ void TraceLog::Stalled(const Operation& op, Duration waited) {
 
 // "name\0dtype\0shape"; of a group, those of its first tensor.
 void TraceLog::Tell(TensorName* name, Collective collective) {
-  std::string text = name->text.substr(0, kMostNameBytes - 100);
+  std::string text(std::string_view(name->text).substr(0, kMostNameBytes - 100));
   name->bytes = 0;
   for (const CollectiveCall& call : name->calls) name->bytes += call.count * SizeOf(call.dtype);
   if (!name->own_detail.parts.empty() && !IsControl(collective)) {

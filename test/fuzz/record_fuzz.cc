@@ -21,7 +21,7 @@ void ReadRequest(std::span<const std::byte> message) {
   Touch(std::as_bytes(std::span(request.detail)));
   Touch(request.payloads);
   BufferDescriptor first;
-  std::vector<BufferDescriptor> more;
+  RecordVector<BufferDescriptor> more;
   ReadDescriptors(request, &first, &more);
   Touch(first.payload);
   size_t bytes = request.head.tiny_bytes != 0 ? 0 : first.payload.size();

@@ -1,16 +1,23 @@
-"""Random ends at random moments. A few rounds by default, hundreds with HVD_SOAK=1 (scripts/test.sh --soak)."""
+"""Random ends at random moments, and jobs that run for long. A few rounds by default, hundreds with HVD_SOAK=1
+(scripts/test.sh --soak)."""
 
 import os
 import pathlib
 import random
+import re
 import signal
+import sys
 
 import pytest
-from conftest import Job, hvdrun_path, kill, parent_of, wait_until
+from conftest import WORKERS, Job, hvdrun_path, kill, parent_of, wait_until
+from host_rig import WHY_NOT, rig_of
+
+rig = rig_of(2)
 
 SOAK = os.environ.get("HVD_SOAK") == "1"
 ROUNDS = 300 if SOAK else 8
 STARTS = 1000 if SOAK else 30
+STEPS = 5000 if SOAK else 500
 PERF = str(pathlib.Path(hvdrun_path()).with_name("hvd_perf"))
 
 # The processes and the signals that they get; a list is one after the other.
@@ -98,3 +105,50 @@ def test_jobs_side_by_side_do_not_touch_each_other(start):
     for job in jobs:
         assert job.finish() == 0, job.err
         assert "WRONG" not in job.out and job.out.count("verified") == 8
+
+
+# ---- steps with fresh tensors
+
+# Records of 4,096 names in the runtime, and descriptions of as many requests in Python.
+MOST_GROWTH_KB = 24 << 10
+
+
+def growth_of(job):
+    """{rank: (KiB, descriptors, threads) that it has more at the end than after a tenth of the steps}"""
+    assert job.code == 0, job.err
+    looks = {}
+    for line in job.out.splitlines():
+        found = re.fullmatch(r"\[(\d+)\]<stdout>:(?:after the beginning|at the end): (\d+) (\d+) (\d+)", line)
+        assert found, line
+        looks.setdefault(int(found[1]), []).append([int(number) for number in found.groups()[1:]])
+    return {rank: [last - first for first, last in zip(*both, strict=True)] for rank, both in looks.items()}
+
+
+def check_growth(job, ranks):
+    growth = growth_of(job)
+    assert sorted(growth) == list(range(ranks))
+    for rank, (kb, descriptors, threads) in growth.items():
+        assert kb < MOST_GROWTH_KB, (rank, growth)
+        assert descriptors <= 0, (rank, growth)
+        assert threads <= 0, (rank, growth)
+
+
+def memory_worker(framework, names):
+    if framework == "torch":
+        pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+    else:
+        pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
+    return [sys.executable, str(WORKERS / "memory_worker.py"), framework, names, str(STEPS)]
+
+
+@pytest.mark.parametrize("framework, names", [("torch", "unnamed"), ("torch", "named"), ("torch", "numbered"), ("torch", "metric"),
+                                              ("numpy", "unnamed"), ("numpy", "named"), ("numpy", "numbered")])
+def test_fresh_tensors_do_not_make_a_rank_grow(run, framework, names):
+    check_growth(run("-np", 2, "-x", "OMP_NUM_THREADS=1", *memory_worker(framework, names)), 2)
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason=f"no namespaced hosts: {WHY_NOT}")
+@pytest.mark.parametrize("framework, names", [("torch", "unnamed"), ("torch", "numbered"), ("numpy", "numbered")])
+def test_fresh_tensors_do_not_make_a_rank_grow_over_hosts(hosts_run, framework, names):
+    job = hosts_run("-np", 4, "-H", "hvd1:2,hvd2:2", "-x", "OMP_NUM_THREADS=1", *memory_worker(framework, names))
+    check_growth(job, 4)

@@ -111,7 +111,7 @@ bool IsPayloadOnly(std::span<const std::byte> message, size_t payload_bytes,
 }
 
 void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first,
-                     std::vector<BufferDescriptor>* more) {
+                     RecordVector<BufferDescriptor>* more) {
   const MessageHead& head = request.head;
   std::copy(std::begin(head.words), std::end(head.words), first->words.begin());
   if (head.tiny_bytes != 0) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/backends/backend.h"
+#include "runtime/base/record_memory.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -79,7 +80,7 @@ inline uint32_t NumberIn(std::span<const std::byte> message) {
 // Stores the first tensor's descriptor in *first, the others in *more. Payloads are views into the
 // message, except a tiny one, which is a view into *first itself.
 void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first,
-                     std::vector<BufferDescriptor>* more);
+                     RecordVector<BufferDescriptor>* more);
 
 // A message that arrives in pieces. A sender may give up in the middle: the next first piece begins
 // anew.

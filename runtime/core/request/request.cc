@@ -260,7 +260,7 @@ bool Describes(const Detail& d, const RequestSpec& spec, uint32_t members) {
          (d.collective != Collective::kAlltoall || DescribesSplits(d.parts[0], spec, members));
 }
 
-std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group) {
+RecordVector<CollectiveCall> CallsOf(const Detail& detail, const Group& group) {
   const bool sets = IsControl(detail.collective) && detail.collective != Collective::kJoin;
   CollectiveCall call;
   call.collective = sets ? Collective::kBarrier : detail.collective;  // as far as a backend can see
@@ -273,7 +273,7 @@ std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group) {
     const auto root = std::lower_bound(group.ranks.begin(), group.ranks.end(), detail.root);
     call.root = static_cast<uint32_t>(root - group.ranks.begin());
   }
-  std::vector<CollectiveCall> calls(std::max<size_t>(1, detail.parts.size()), call);
+  RecordVector<CollectiveCall> calls(std::max<size_t>(1, detail.parts.size()), call);
   for (size_t i = 0; i < detail.parts.size(); ++i) {
     const TensorDetail& part = detail.parts[i];
     const std::span<const int64_t> shape = part.shape;

@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runtime/backends/collective.h"
+#include "runtime/base/record_memory.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -58,8 +58,8 @@ struct RequestSpec {
 // One tensor of a Detail.
 struct TensorDetail {
   DType dtype = DType::kUint8;
-  std::vector<int64_t> shape;
-  std::vector<int64_t> splits;  // alltoall: rows for each member
+  RecordVector<int64_t> shape;
+  RecordVector<int64_t> splits;  // alltoall: rows for each member
 
   int64_t rows() const { return shape.empty() ? 0 : shape[0]; }
   friend bool operator==(const TensorDetail&, const TensorDetail&) = default;
@@ -75,8 +75,8 @@ struct Detail {
   int32_t process_set = 0;
   double prescale = 1.0;
   double postscale = 1.0;
-  std::vector<uint32_t> members;
-  std::vector<TensorDetail> parts;
+  RecordVector<uint32_t> members;
+  RecordVector<TensorDetail> parts;
 
   friend bool operator==(const Detail&, const Detail&) = default;
 };
@@ -104,7 +104,7 @@ bool Describes(const Detail& detail, const RequestSpec& spec, uint32_t members);
 
 // The backend's calls, one per tensor and at least one: complete except memory and result. Views
 // `detail` and `group`.
-std::vector<CollectiveCall> CallsOf(const Detail& detail, const Group& group);
+RecordVector<CollectiveCall> CallsOf(const Detail& detail, const Group& group);
 
 std::string EncodeDetail(const Detail& detail, std::string_view name);
 // kInvalidArgument for anything EncodeDetail does not write. The name is a view into `bytes`.

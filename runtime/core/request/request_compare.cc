@@ -99,7 +99,7 @@ std::string Quoted(std::string_view name) {
   return "'" + std::string(name) + "'";
 }
 
-std::string ShapeText(const std::vector<int64_t>& shape, bool any_rows) {
+std::string ShapeText(std::span<const int64_t> shape, bool any_rows) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) {
     if (i != 0) text += ", ";

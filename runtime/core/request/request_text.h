@@ -3,9 +3,9 @@
 #define HVD_RUNTIME_CORE_REQUEST_REQUEST_TEXT_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace hvd {
 
@@ -13,7 +13,7 @@ namespace hvd {
 std::string Quoted(std::string_view name);
 
 // "[3, 4]"; with `any_rows` "[*, 4]".
-std::string ShapeText(const std::vector<int64_t>& shape, bool any_rows = false);
+std::string ShapeText(std::span<const int64_t> shape, bool any_rows = false);
 
 }  // namespace hvd
 

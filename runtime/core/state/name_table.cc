@@ -43,6 +43,9 @@ void TensorName::ClearRound() {
   if (arrived == 0) return;
   std::fill(here.begin(), here.end(), uint8_t{0});
   arrived = 0;
+  // A name that never comes again would keep what may be large.
+  if (submissions > 1) return;
+  for (RecordVector<std::byte>& inbox : inboxes) inbox = {};
 }
 
 TensorName* NameTable::Find(int32_t domain, std::string_view text) const {
@@ -97,8 +100,14 @@ TensorName* NameTable::Add(int32_t domain, ProcessSet* set, std::string_view tex
 void NameTable::NumberOwn(TensorName* name) {
   if (name->own_number != TensorName::kNoNumber) return;
   name->own_detail_known = false;
-  name->own_number = next_own_number_++ % kNumbers;
   ++name->references;
+  if (!free_numbers_.empty()) {
+    name->own_number = free_numbers_.back();
+    free_numbers_.pop_back();
+    own_numbers_[name->own_number] = name;
+    return;
+  }
+  name->own_number = next_own_number_++ % kNumbers;
   if (own_numbers_.size() < kNumbers) {
     own_numbers_.push_back(name);
     return;
@@ -106,6 +115,16 @@ void NameTable::NumberOwn(TensorName* name) {
   TensorName* former = std::exchange(own_numbers_[name->own_number], name);
   former->own_number = TensorName::kNoNumber;
   DropReference(former);
+}
+
+void NameTable::Retire(TensorName* name) {
+  name->kept = false;
+  if (name->once && name->own_number != TensorName::kNoNumber) {
+    own_numbers_[name->own_number] = nullptr;
+    free_numbers_.push_back(std::exchange(name->own_number, TensorName::kNoNumber));
+    --name->references;
+  }
+  ForgetIfUnused(name);
 }
 
 Status NameTable::DefineOfPeer(uint32_t peer, uint32_t number, TensorName* name) {
@@ -118,7 +137,7 @@ Status NameTable::DefineExternal(uint32_t peer, uint32_t number) {
 
 Status NameTable::SetNumber(uint32_t peer, uint32_t number, TensorName* name) {
   if (number >= kNumbers) return InvalidArgument("a request with a number out of range");
-  std::vector<Number>& numbers = peer_numbers_[peer];
+  RecordVector<Number>& numbers = peer_numbers_[peer];
   if (number >= numbers.size()) numbers.resize(number + 1);
   Number former = std::exchange(numbers[number], {true, name});
   if (former.name == name) return Status::Ok();
@@ -128,7 +147,7 @@ Status NameTable::SetNumber(uint32_t peer, uint32_t number, TensorName* name) {
 }
 
 bool NameTable::OfPeer(uint32_t peer, uint32_t number, TensorName** name) const {
-  const std::vector<Number>& numbers = peer_numbers_[peer];
+  const RecordVector<Number>& numbers = peer_numbers_[peer];
   if (number >= numbers.size()) return false;
   *name = numbers[number].name;
   return numbers[number].defined;

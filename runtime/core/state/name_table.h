@@ -3,19 +3,22 @@
 //
 // A rank sends a name and its detail once, together with a number of its own choice; from then on
 // it sends only the number. Numbers are used again in turn, so that a script which never repeats a
-// name does not fill the memory. One thread at a time (the engine's lock).
+// name does not fill the memory. The number of a name that the engine made (of an unnamed operation)
+// is used again at once. All of it lies in RecordMemory. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_STATE_NAME_TABLE_H_
 #define HVD_RUNTIME_CORE_STATE_NAME_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/backends/backend.h"
+#include "runtime/base/record_memory.h"
 #include "runtime/base/status.h"
 #include "runtime/core/request/process_set.h"
 #include "runtime/core/request/request.h"
@@ -26,17 +29,18 @@ namespace hvd {
 struct Operation;
 
 // "Member" below: an index in set->group.local.
-struct TensorName {
+struct TensorName : InRecordMemory {
   static constexpr uint32_t kNoNumber = 0xffffffff;
 
-  std::string text;
+  RecordString text;
   int32_t domain = 0;              // the id of the set, or one of NameTable's
   ProcessSet* set = nullptr;       // its members agree; null once the set is removed
   Operation* operation = nullptr;  // of this rank, in flight
   bool kept = false;               // for an operation that is done and not retired
+  bool once = false;               // the engine made it: no later operation has it
   Detail own_detail;
-  Status refusal;                     // not ok: every rank will refuse own_detail
-  std::vector<CollectiveCall> calls;  // CallsOf(own_detail); barriers if that is refused
+  Status refusal;                      // not ok: every rank will refuse own_detail
+  RecordVector<CollectiveCall> calls;  // CallsOf(own_detail); barriers if that is refused
   // Whether rounds of these details may take the short way (Express); asked once they are agreed.
   enum class Express : uint8_t { kUnknown, kNo, kYes };
   Express express = Express::kUnknown;
@@ -49,14 +53,15 @@ struct TensorName {
   uint32_t submissions = 0;                        // of this rank
   TensorName *before = nullptr, *after = nullptr;  // see NameTable::FindOwn
   uint32_t references = 0;                         // numbers, of any rank, that stand for this name
-  uint32_t arrived = 0;         // members whose announcement of this round has arrived
-  bool agreed = false;          // all details were compared since the last one changed
-  std::vector<uint8_t> here;    // per member: its announcement of this round has arrived
-  std::vector<Detail> details;  // per member, as last received
-  std::vector<BufferDescriptor> descriptors;  // per member, of this round, for the first tensor
+  uint32_t arrived = 0;          // members whose announcement of this round has arrived
+  bool agreed = false;           // all details were compared since the last one changed
+  RecordVector<uint8_t> here;    // per member: its announcement of this round has arrived
+  RecordVector<Detail> details;  // per member, as last received
+  RecordVector<BufferDescriptor> descriptors;  // per member, of this round, for the first tensor
   // Per member, for the tensors after the first.
-  std::vector<std::vector<BufferDescriptor>> more_descriptors;
-  std::vector<std::vector<std::byte>> inboxes;  // per member: payloads kept until all have arrived
+  RecordVector<RecordVector<BufferDescriptor>> more_descriptors;
+  // Per member: payloads kept until all have arrived, and their memory for the next round.
+  RecordVector<RecordVector<std::byte>> inboxes;
 
   // Index in set->group.local of a peer, or ProcessSet::kNotHere.
   uint32_t member_of(uint32_t peer) const { return set->index_of_peer[peer]; }
@@ -92,8 +97,12 @@ class NameTable {
   // A name that Find does not find.
   TensorName* Add(int32_t domain, ProcessSet* set, std::string_view text);
 
-  // Gives the name a number of this rank, if necessary the one that another name has had longest.
+  // Gives the name a number of this rank: a free one, a new one, or the one that another name has
+  // had longest.
   void NumberOwn(TensorName* name);
+  // The operation of the name is retired. A name that does not come again gives its number back, so
+  // that the next one of its kind uses the same number and the same memory, on all ranks.
+  void Retire(TensorName* name);
 
   // Peer's new number for a name. kInvalidArgument for a number out of range.
   Status DefineOfPeer(uint32_t peer, uint32_t number, TensorName* name);
@@ -105,7 +114,7 @@ class NameTable {
 
   // The number stands for this name.
   bool IsOfPeer(uint32_t peer, uint32_t number, const TensorName& name) const {
-    const std::vector<Number>& numbers = peer_numbers_[peer];
+    const RecordVector<Number>& numbers = peer_numbers_[peer];
     return number < numbers.size() && numbers[number].name == &name;
   }
 
@@ -136,12 +145,17 @@ class NameTable {
   void Link(TensorName* name);
   void Unlink(TensorName* name);
 
-  std::unordered_map<Key, std::unique_ptr<TensorName>, Hash> names_;
+  using Names =
+      std::unordered_map<Key, std::unique_ptr<TensorName>, Hash, std::equal_to<Key>,
+                         RecordAllocator<std::pair<const Key, std::unique_ptr<TensorName>>>>;
+
+  Names names_;
   std::vector<std::unique_ptr<TensorName>> detached_;
-  TensorName* last_own_ = nullptr;        // that FindOwn found
-  std::vector<TensorName*> own_numbers_;  // number -> name
+  TensorName* last_own_ = nullptr;         // that FindOwn found
+  RecordVector<TensorName*> own_numbers_;  // number -> name; null: it is in free_numbers_
+  RecordVector<uint32_t> free_numbers_;
   uint32_t next_own_number_ = 0;
-  std::vector<std::vector<Number>> peer_numbers_;  // [peer][number]
+  RecordVector<RecordVector<Number>> peer_numbers_;  // [peer][number]
 };
 
 }  // namespace hvd

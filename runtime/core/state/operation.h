@@ -14,6 +14,7 @@
 #include "runtime/backends/backend.h"
 #include "runtime/backends/collective.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/record_memory.h"
 #include "runtime/base/status.h"
 #include "runtime/core/request/process_set.h"
 #include "runtime/core/request/request.h"
@@ -33,7 +34,7 @@ struct OperationTensor {
   bool done = false;
 };
 
-struct Operation {
+struct Operation : InRecordMemory {
   using Handle = uint64_t;  // never 0
 
   uint32_t slot = 0;
@@ -45,14 +46,14 @@ struct Operation {
   bool retired = false;  // its name is free, and Poll returns true
   Status status;
   Collective collective = Collective::kBarrier;
-  TensorName* name = nullptr;          // until done
-  TensorName* kept_name = nullptr;     // from then on until retired
-  uint64_t call = 0;                   // the call of the application that submitted it
-  ProcessSet* set = nullptr;           // until done
-  std::vector<OperationTensor> parts;  // one at least
-  size_t parts_left = 0;               // not done, once started
-  std::vector<std::byte> message;      // an announcement in pieces, until it is sent
-  size_t message_sent = 0;             // bytes of it
+  TensorName* name = nullptr;           // until done
+  TensorName* kept_name = nullptr;      // from then on until retired
+  uint64_t call = 0;                    // the call of the application that submitted it
+  ProcessSet* set = nullptr;            // until done
+  RecordVector<OperationTensor> parts;  // one at least
+  size_t parts_left = 0;                // not done, once started
+  std::vector<std::byte> message;       // an announcement in pieces, until it is sent
+  size_t message_sent = 0;              // bytes of it
   int32_t answer = -1;        // of a join: the last rank to join; of an added process set: its id
   TimePoint waiting_since{};  // when a thread first slept for it
   TimePoint warned_at{};

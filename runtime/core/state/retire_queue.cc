@@ -13,9 +13,7 @@ void RetireQueue::RetireSome(uint64_t call) {
       continue;
     }
     op->retired = true;
-    TensorName* name = std::exchange(op->kept_name, nullptr);
-    name->kept = false;
-    names_.ForgetIfUnused(name);
+    names_.Retire(std::exchange(op->kept_name, nullptr));
   }
   done_.resize(left);
 }

@@ -29,7 +29,7 @@ class AdmissionTest : public ::testing::Test {
   }
   Status Refused(const RequestSpec& spec) { return admission_.Admit(spec, 1).status(); }
 
-  const std::vector<int64_t> shape_{3};
+  const RecordVector<int64_t> shape_{3};
   std::vector<float> memory_ = std::vector<float>(3);
   OneRank rank_{1, 3};
   EngineState& state_ = rank_.state;

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "runtime/base/record_memory.h"
 #include "runtime/bootstrap/solo_bootstrap.h"
 #include "test/fakes/world_of_threads.h"
 
@@ -172,6 +176,40 @@ TEST(Names, AreKeptByWhatAnotherThreadFinishedInAWaitFromBefore) {
   EXPECT_TRUE(
       RunOne(world.engine(1), AllreduceOf("late", theirs, theirs, DType::kFloat32, kThree)).ok());
   waits.join();
+}
+
+// Bytes of records after each of so many rounds of two ranks, in which both submit `spec_of(round)`.
+std::vector<size_t> RecordsAfter(int rounds,
+                                 const std::function<void(RequestSpec*, std::string*, int)>& fill) {
+  WorldOfThreads world(Transport::kShm, 2);
+  std::vector<float> mine(3, 2), theirs(3, 2);
+  std::vector<size_t> used;
+  for (int round = 0; round < rounds; ++round) {
+    std::string name;
+    RequestSpec spec = AllreduceOf("", mine, mine, DType::kFloat32, kThree);
+    fill(&spec, &name, round);
+    auto first = world.engine(0).Submit(spec);
+    EXPECT_TRUE(first.ok()) << first.status().message();
+    spec.tensor.input = spec.tensor.output = theirs.data();
+    EXPECT_TRUE(world.engine(1).Run(spec).ok());
+    EXPECT_TRUE(world.engine(0).Wait(*first, Duration(-1)).ok());
+    used.push_back(RecordMemory::Usage().used);
+  }
+  return used;
+}
+
+TEST(Records, OfUnnamedOperationsAreUsedAgainAtOnce) {
+  const auto used =
+      RecordsAfter(10'000, [](RequestSpec* spec, std::string*, int) { spec->unnamed = true; });
+  EXPECT_EQ(*std::max_element(used.begin() + 10, used.end()), used[9]);
+}
+
+TEST(Records, OfNamesThatNeverComeAgainAreBounded) {
+  const auto used = RecordsAfter(10'000, [](RequestSpec* spec, std::string* name, int round) {
+    spec->name = *name = "loss." + std::to_string(round);
+  });
+  EXPECT_EQ(*std::max_element(used.begin() + 5000, used.end()), used[4999]);
+  EXPECT_LT(used[4999], size_t{4096} * 2 * 2048) << "of two ranks";
 }
 
 TEST(Engine, AfterCloseNothingIsAccepted) {

@@ -49,7 +49,7 @@ class InboxTest : public ::testing::Test {
     EXPECT_EQ(inbox_.failure().message(), "rank 1 sent " + what);
   }
 
-  const std::vector<int64_t> shape_{3};
+  const RecordVector<int64_t> shape_{3};
   SimNet net_{3, 8, 256};
   SimPeers peers_{net_, 0}, sender_peers_{net_, 1};
   OneRank rank_{0, 3}, sender_{1, 3};
@@ -117,7 +117,7 @@ TEST_F(InboxTest, ANewDetailWaitsForTheRoundThatNeedsTheFormerOne) {
   TensorName* name = inbox_.Next(1).name;
   inbox_.Consume(1);
   name->agreed = true;
-  const std::vector<int64_t> other{5};
+  const RecordVector<int64_t> other{5};
   RequestSpec changed = TensorOf(Collective::kAllreduce, "x", other);
   sender_.state.names.Find(0, "x")->own_detail_known = false;
   Announce(changed);

@@ -38,7 +38,7 @@ TEST(Message, ATinyPayloadFillsOneCacheLineWithTheFrame) {
   IncomingRequest request;
   ASSERT_TRUE(Read(bytes, &request).ok());
   BufferDescriptor first;
-  std::vector<BufferDescriptor> more;
+  RecordVector<BufferDescriptor> more;
   ReadDescriptors(request, &first, &more);
   EXPECT_EQ(Text(first.payload), payload);
   EXPECT_EQ(first.payload.data(), reinterpret_cast<const std::byte*>(first.words.data()));
@@ -56,7 +56,7 @@ TEST(Message, CarriesDetailOffersAndPayloads) {
     ASSERT_TRUE(Read(bytes, &request).ok()) << size;
     EXPECT_EQ(request.detail, detail);
     BufferDescriptor read;
-    std::vector<BufferDescriptor> rest;
+    RecordVector<BufferDescriptor> rest;
     ReadDescriptors(request, &read, &rest);
     ASSERT_EQ(rest.size(), 3u);
     EXPECT_EQ(Text(read.payload), payload);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,60 @@ TEST_F(NameTableTest, ANameOfARemovedSetIsNotThatOfTheNextSetWithItsNumber) {
   EXPECT_EQ(Own("x", 1), nullptr);
   TensorName* now = Make("x", &other_);
   EXPECT_EQ(Own("x", 1), now);
+}
+
+// As an operation uses them: announced here and by the peer, then retired.
+void UseOnce(NameTable& names, TensorName* name) {
+  names.NumberOwn(name);
+  ASSERT_TRUE(names.DefineOfPeer(1, name->own_number, name).ok());
+  name->kept = true;
+  names.Retire(name);
+}
+
+TEST_F(NameTableTest, ANameThatDoesNotComeAgainGivesItsNumberToTheNextOne) {
+  TensorName* lasting = Make("lasting");
+  UseOnce(names_, lasting);
+  for (int i = 0; i < 10'000; ++i) {
+    TensorName* name = Make("allreduce.noname." + std::to_string(i));
+    name->once = true;
+    UseOnce(names_, name);
+    ASSERT_EQ(names_.All().size(), 2u) << "the last one is known until the peer uses its number";
+  }
+  EXPECT_EQ(lasting->own_number, 0u);
+  EXPECT_EQ(names_.Find(0, "lasting"), lasting);
+}
+
+TEST_F(NameTableTest, NumbersOfSeveralNamesInFlightAreDifferent) {
+  std::vector<TensorName*> names;
+  for (int round = 0; round < 3; ++round) {
+    names.clear();
+    std::set<uint32_t> numbers;
+    for (int i = 0; i < 100; ++i) {
+      names.push_back(Make(std::to_string(round) + "." + std::to_string(i)));
+      names.back()->once = true;
+      names_.NumberOwn(names.back());
+      numbers.insert(names.back()->own_number);
+    }
+    EXPECT_EQ(numbers.size(), 100u);
+    EXPECT_EQ(*numbers.rbegin(), 99u) << "those of the round before";
+    for (TensorName* name : names) names_.Retire(name);
+  }
+}
+
+TEST_F(NameTableTest, TheNumberOfANameThatComesAgainGoesToAnotherWhenAllAreTaken) {
+  TensorName* first = Make("0");
+  names_.NumberOwn(first);
+  TensorName* once = Make("once");
+  once->once = true;
+  names_.NumberOwn(once);
+  names_.Retire(once);
+  for (int i = 1; i < 4096; ++i) names_.NumberOwn(Make(std::to_string(i)));
+  EXPECT_EQ(first->own_number, 0u);
+  TensorName* more = Make("more");
+  names_.NumberOwn(more);
+  EXPECT_EQ(more->own_number, 0u);
+  EXPECT_EQ(names_.Find(0, "0"), nullptr);
+  EXPECT_EQ(names_.All().size(), 4096u);
 }
 
 }  // namespace

@@ -260,7 +260,7 @@ TEST(CallsOf, ADetailIsAllButTheMemory) {
   group.ranks = {0, 2, 4, 6};
   RequestSpec spec = Good(Collective::kBroadcast);
   spec.root = 4;
-  std::vector<CollectiveCall> calls = CallsOf(DetailOf(spec, 4), group);
+  RecordVector<CollectiveCall> calls = CallsOf(DetailOf(spec, 4), group);
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].root, 2u);
   EXPECT_EQ(calls[0].count, 6u);
@@ -293,7 +293,7 @@ TEST(Details, EveryPieceOfAMessageIsRefused) {
   }
   EXPECT_FALSE(DecodeDetail(bytes + '\0', &detail, &text).ok()) << "and so is more than a message";
   Detail nine;
-  nine.parts = {{DType::kUint8, std::vector<int64_t>(9, 1), {}}};
+  nine.parts = {{DType::kUint8, RecordVector<int64_t>(9, 1), {}}};
   EXPECT_FALSE(DecodeDetail(EncodeDetail(nine, "x"), &detail, &text).ok());
 }
 
