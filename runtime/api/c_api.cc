@@ -181,10 +181,12 @@ int32_t hvd_enabled(const char* feature) {
   return QuerySession([&](const Session& session) {
     const hvd::MpiWorld* mpi = session.mpi();
     if (hvd::IsFeature(feature, "shm")) return true;
-    if (hvd::IsFeature(feature, "mpi")) return mpi != nullptr;
+    const std::optional<hvd::MpiFacts>& beside = session.mpi_beside();
+    if (hvd::IsFeature(feature, "mpi")) return mpi != nullptr || beside.has_value();
     if (hvd::IsFeature(feature, "cuda")) return session.devices().loaded();
     if (hvd::IsFeature(feature, "nccl")) return session.devices().UsesNccl();
-    if (hvd::IsFeature(feature, "mpi_threads")) return mpi != nullptr && mpi->threads_supported();
+    if (hvd::IsFeature(feature, "mpi_threads"))
+      return mpi != nullptr ? mpi->threads_supported() : beside && beside->threads_supported;
     return hvd::IsFeature(feature, "gloo") && mpi == nullptr && session.world().hosts > 1;
   });
 }

@@ -108,7 +108,7 @@ void Runtime::Shutdown() {
 
 void Runtime::CloseSession() {
   MutexLock state(state_);
-  const std::string failure = owned_->mpi() == nullptr ? "" : owned_->Failure();
+  const std::string failure = joiner_.uses_mpi() ? owned_->Failure() : "";
   handles_given_.store(owned_->engine().handles_given(), std::memory_order_release);
   owned_.reset();
   if (!failure.empty()) joiner_.NoteFailure(failure);

@@ -84,6 +84,7 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
                  const EngineOptions& options, std::unique_ptr<InterHostComm> comm)
     : world_(std::move(member.world)),
       mpi_(std::move(member.mpi)),
+      mpi_beside_(member.mpi_beside),
       bootstrap_(bootstrap),
       peer_memory_(bootstrap.segments()),
       commits_(world_.page, world_.local_rank),

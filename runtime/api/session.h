@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,6 +52,8 @@ class Session {
   const CudaRouter& devices() const { return devices_; }
   // Null where the world is not one over MPI.
   const MpiWorld* mpi() const { return mpi_.get(); }
+  // See Membership.
+  const std::optional<MpiFacts>& mpi_beside() const { return mpi_beside_; }
   // Why the world broke; "" while it can go on, and after others left it.
   std::string Failure() const;
   SharedMemoryMap& peer_memory() { return peer_memory_; }
@@ -70,6 +73,7 @@ class Session {
 
   World world_;
   std::unique_ptr<MpiWorld> mpi_;
+  const std::optional<MpiFacts> mpi_beside_;
   Bootstrap& bootstrap_;
   SharedMemoryMap peer_memory_;
   CommitPoint commits_;

@@ -1,6 +1,7 @@
 #include "runtime/api/world_joiner.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <utility>
@@ -24,6 +25,10 @@ constexpr const char* kAlone = "alone";
 constexpr const char* kMpi = "mpi ";
 // Ends the word of a rank that cannot change its agent any more.
 constexpr char kHeld = '!';
+
+bool Says(const char* variable, const char* value) {
+  return ::strcasecmp(GetEnv(variable).value_or("").c_str(), value) == 0;
+}
 
 std::unique_ptr<Bootstrap> AdoptedBootstrap(ExternalRank rank) {
   return std::make_unique<AgentBootstrap>(
@@ -83,6 +88,15 @@ const ExternalRank* WorldJoiner::external() const {
   return choice_.ok() ? std::get_if<ExternalRank>(&*choice_) : nullptr;
 }
 
+// Open MPI's mpirun started this rank, be it for hvdrun --mpi: its MPI_COMM_WORLD has the ranks of
+// the job. HOROVOD_CONTROLLER=gloo keeps MPI out.
+bool WorldJoiner::StartedByOpenMpi() const {
+  if (!choice_.ok() || !GetEnv("OMPI_COMM_WORLD_SIZE")) return false;
+  if (std::holds_alternative<AgentAddress>(*choice_)) return Says("HOROVOD_CONTROLLER", "mpi");
+  if (external() != nullptr && external()->launcher != "mpirun") return false;
+  return !Says("HOROVOD_CONTROLLER", "gloo") && !Says("HOROVOD_CPU_OPERATIONS", "gloo");
+}
+
 uint32_t WorldJoiner::launched() const {
   if (const ExternalRank* rank = external()) return rank->size;
   if (!choice_.ok()) return 0;
@@ -107,11 +121,12 @@ Status WorldJoiner::CheckAsksForMpi(const InitOptions& options) const {
   if (!choice_.ok()) return choice_.status();
   const bool part = options.mpi_comm == nullptr;
   const std::string what = part ? "a part of the ranks" : "a communicator of MPI";
+  if (std::holds_alternative<AgentAddress>(*choice_) && StartedByOpenMpi()) return Status::Ok();
   if (std::holds_alternative<AgentAddress>(*choice_)) {
     return Unsupported("hvd.init() was given " + what +
                        " as its world, but hvdrun started this rank, and MPI knows nothing of the "
                        "others; call hvd.init() without it and make a ProcessSet, or start the job "
-                       "with mpirun");
+                       "with hvdrun --mpi or mpirun");
   }
   // An application with a communicator has MPI running; without one, only mpirun makes it safe to
   // begin.
@@ -129,7 +144,42 @@ Result<Membership> WorldJoiner::JoinAsStarted(const InitOptions& options) {
   }
   Result<World> world = bootstrap_->Join(options.timeout);
   if (!world.ok()) return world.status();
-  return Membership{std::move(*world), nullptr};
+  const std::optional<MpiFacts> beside = StartMpiBeside(*world);
+  return Membership{std::move(*world), nullptr, beside};
+}
+
+// Once all ranks are there: MPI_Init has no deadline.
+std::optional<MpiFacts> WorldJoiner::StartMpiBeside(const World& world) {
+  if (!StartedByOpenMpi()) return std::nullopt;
+  const Result<bool> one_thread = MpiThreadsDisabled();
+  MpiFacts facts;
+  Status status = one_thread.ok() ? LoadPlugin() : one_thread.status();
+  if (status.ok() && !plugin_->start(*one_thread, &facts, &status)) {
+    // `status` says why.
+  } else if (status.ok()) {
+    FinishAtExit();
+    if (facts.size == world.size) return facts;
+    status = Unsupported(
+        Format("MPI cannot be used beside this world of {} ranks because its own has {}: mpirun "
+               "and libhvd_mpi.so are of different MPI libraries",
+               world.size, facts.size));
+  }
+  LogInfo(status.message());
+  return std::nullopt;
+}
+
+Status WorldJoiner::LoadPlugin() {
+  if (plugin_) return Status::Ok();
+  Result<MpiPlugin> loaded = LoadMpiPlugin();
+  if (!loaded.ok()) return loaded.status();
+  plugin_ = *loaded;
+  return Status::Ok();
+}
+
+// Registered once MPI is there, so that it comes before MPI's own work at the end.
+void WorldJoiner::FinishAtExit() const {
+  static const int registered = ::on_exit(hooks_.at_exit, nullptr);
+  (void)registered;
 }
 
 Result<Membership> WorldJoiner::JoinOverMpi(const InitOptions& options) {
@@ -160,18 +210,16 @@ Result<std::unique_ptr<MpiWorld>> WorldJoiner::OpenMpiWorld(const InitOptions& o
                                                             TimePoint deadline) {
   Result<bool> one_thread = MpiThreadsDisabled();
   if (!one_thread.ok()) return one_thread.status();
-  if (!plugin_) {
-    Result<MpiPlugin> loaded = LoadMpiPlugin();
+  if (Status loaded = LoadPlugin(); !loaded.ok()) {
     const ExternalRank* rank = external();
-    if (!loaded.ok() && rank != nullptr && rank->local_size < rank->size) {
+    if (rank != nullptr && rank->local_size < rank->size) {
       return Unsupported(
           "the world spans several hosts, and HOROVOD_GLOO_RENDEZVOUS_ADDR and "
           "HOROVOD_GLOO_RENDEZVOUS_PORT name no key-value server by which they could find each "
           "other; " +
-          loaded.status().message());
+          loaded.message());
     }
-    if (!loaded.ok()) return loaded.status();
-    plugin_ = *loaded;
+    return loaded;
   }
   MpiJoinOptions join;
   join.comm = options.mpi_comm;
@@ -182,9 +230,7 @@ Result<std::unique_ptr<MpiWorld>> WorldJoiner::OpenMpiWorld(const InitOptions& o
   join.before_finalize = hooks_.before_finalize;
   Status status;
   std::unique_ptr<MpiWorld> world(plugin_->join(&join, &status));
-  // Only now, so that it comes before MPI's own work at the end.
-  static const int registered = ::on_exit(hooks_.at_exit, nullptr);
-  (void)registered;
+  FinishAtExit();
   if (world == nullptr) return status;
   return world;
 }

@@ -29,6 +29,9 @@ namespace hvd {
 struct Membership {
   World world;
   std::unique_ptr<MpiWorld> mpi;
+  // MPI started these ranks too, and is initialised here for the application's own use: nothing
+  // where it did not, or could not be.
+  std::optional<MpiFacts> mpi_beside = {};
 };
 
 // The calls that the process has to make when MPI comes to its end.
@@ -47,6 +50,8 @@ class WorldJoiner {
   Bootstrap& bootstrap() { return *bootstrap_; }
   SegmentSource& segments() { return segments_; }
 
+  // MPI was initialised, or used, for the world of the last Join.
+  bool uses_mpi() const { return plugin_.has_value(); }
   // The world of the last Join did not end in peace. MPI cannot form another one then.
   void NoteFailure(std::string why);
   // At the end of the process: finalises MPI if that is ours to do. Not after a failure, and not in
@@ -61,6 +66,10 @@ class WorldJoiner {
 
  private:
   const ExternalRank* external() const;
+  bool StartedByOpenMpi() const;
+  Status LoadPlugin();
+  void FinishAtExit() const;
+  std::optional<MpiFacts> StartMpiBeside(const World& world);
   uint32_t launched() const;  // ranks that were started together; 0: not known
   bool IsEverybody(const std::vector<uint32_t>& ranks) const;
   Status CheckAsksForMpi(const InitOptions& options) const;

@@ -66,6 +66,18 @@ def test_mpi4py_is_in_the_same_world(run):
 
 
 @needs_openmpi
+@pytest.mark.parametrize("init, total", [("hvd.init(w.Split(w.rank % 2, w.rank))", {0: 2, 1: 4}), ("hvd.init([w.rank % 2, w.rank % 2 + 2])", {0: 2, 1: 4})])
+def test_a_communicator_of_some_is_the_world(run, init, total):
+    pytest.importorskip("mpi4py")
+    script = ("from mpi4py import MPI; import numpy, horovod.numpy as hvd; w = MPI.COMM_WORLD; " + init +
+              "; print(hvd.rank(), hvd.size(), int(hvd.allreduce(numpy.ones(1) * w.rank, op=hvd.Sum)[0]), hvd.mpi_enabled())")
+    job = run("--mpi", "-np", 4, "-H", "localhost:4", "--mpi-args=--oversubscribe", sys.executable, "-c", script)
+    assert job.code == 0, job.err
+    assert sorted(job.out.splitlines()) == [f"[{rank}]<stdout>:{rank // 2} 2 {total[rank % 2]} True" for rank in range(4)]
+    job.nothing_left()
+
+
+@needs_openmpi
 def test_stdin_is_rank_0s_and_variables_come_from_both_sides(run, tmp_path):
     (tmp_path / "in").write_text("typed\n")
     script = 'read line; echo "$line $THIS $THAT $NCCL_IB_DISABLE"'

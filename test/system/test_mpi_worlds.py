@@ -137,9 +137,70 @@ def test_hvd_perf_verifies_every_element_over_mpi(mpirun, ranks, one_thread):
     job.nothing_left()
 
 
-def test_one_host_needs_no_mpi(mpirun):
-    job = mpirun(2, "init", "facts", "sum")
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_mpi_is_initialised_beside_a_world_that_does_not_need_it(mpirun, ranks):
+    """Twice, and finalised once: mpirun would complain of a rank that ends without."""
+    job = mpirun(ranks, *["init", "facts", "sum", "shutdown"] * 2)
+    assert job.code == 0, job.out + job.err
+    assert job.said == ["mpi True gloo False threads True"] * 2 * ranks + [f"sum {ranks * (ranks + 1) // 2}"] * 2 * ranks
+    job.nothing_left()
+
+
+def test_gloo_keeps_mpi_out_of_one_host(mpirun):
+    job = mpirun(2, "init", "facts", "sum", env={"HOROVOD_CONTROLLER": "gloo"})
+    assert job.code == 0, job.out + job.err
     assert job.said == ["mpi False gloo False threads None"] * 2 + ["sum 3"] * 2, job.out + job.err
+
+
+def test_one_thread_makes_all_calls_of_an_mpi_beside_the_world(mpirun):
+    job = mpirun(2, "init", "facts", "sum", env={"HOROVOD_MPI_THREADS_DISABLE": "1"})
+    assert job.code == 0, job.out + job.err
+    assert job.said == ["mpi True gloo False threads False"] * 2 + ["sum 3"] * 2, job.out + job.err
+
+
+# What Horovod's README shows; then what a script with an MPI of its own does, and one that leaves MPI to hvd.init().
+BESIDE = {
+    "after": "hvd.init(); assert hvd.mpi_threads_supported(); from mpi4py import MPI",
+    "before": "from mpi4py import MPI; hvd.init(); assert hvd.mpi_threads_supported()",
+    "left to us": "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; hvd.init(); assert hvd.mpi_enabled()",
+    "single": "import mpi4py; mpi4py.rc.threads = False; from mpi4py import MPI; hvd.init(); "
+              "assert hvd.mpi_enabled() and not hvd.mpi_threads_supported()",
+}
+IN_ONE_WORLD = ("assert hvd.size() == MPI.COMM_WORLD.Get_size() == 2; MPI.COMM_WORLD.barrier(); "
+                "total = MPI.COMM_WORLD.allreduce(hvd.rank() + 1); import sys; "
+                "sys.stdout.write(f'{hvd.rank() - MPI.COMM_WORLD.rank} {total}\\n'); sys.stdout.flush()")
+
+
+@needs_mpi4py
+@pytest.mark.parametrize("under", ["mpirun", "hvdrun"])
+@pytest.mark.parametrize("order", BESIDE)
+@pytest.mark.parametrize("end", ["", "MPI.Finalize(); hvd.barrier(); hvd.rank()"])
+def test_mpi4py_beside_us(mpirun, run, under, order, end):
+    script = "import horovod.numpy as hvd; " + "; ".join(filter(None, [BESIDE[order], IN_ONE_WORLD, end]))
+    if under == "mpirun":
+        job = mpirun(2, program=[PYTHON, "-c", script])
+    else:
+        job = run("--mpi", "-np", 2, "--mpi-args=--oversubscribe", PYTHON, "-c", script)
+    assert job.code == 0, job.out + job.err
+    assert [line.split(":")[-1] for line in job.out.splitlines()] == ["0 3"] * 2, job.out + job.err
+    assert job.err == "" or under == "mpirun", job.err
+    job.nothing_left()
+
+
+@pytest.mark.parametrize("says, env", [("was built without MPI", {"HVD_RUNTIME": "{alone}"}),
+                                       ("HOROVOD_CONTROLLER is gloo", {"HOROVOD_CONTROLLER": "gloo"}),
+                                       ("MPI did not start these ranks", None)])
+def test_without_mpi_one_sentence_says_how_to_get_it(mpirun, run, tmp_path, says, env):
+    alone = tmp_path / "lib" / "libhvd.so"  # without its neighbours
+    alone.parent.mkdir()
+    shutil.copy(RUNTIME, alone)
+    script = ("import horovod.numpy as hvd; hvd.init(); assert not hvd.mpi_enabled()\n"
+              "try: hvd.mpi_threads_supported()\nexcept ValueError as error: print(error, flush=True)")
+    if env is None:
+        job = run("-c", script, program=[PYTHON])
+    else:
+        job = mpirun(2, program=[PYTHON, "-c", script], env={name: value.format(alone=alone) for name, value in env.items()})
+    assert job.code == 0 and job.out.count("MPI is not in use, because ") == job.out.count(says) > 0, job.out + job.err
 
 
 def test_many_worlds_one_after_the_other(mpirun):
@@ -235,7 +296,7 @@ def test_lists_of_ranks(mpirun, hosts):
 
 def test_the_list_of_all_ranks_is_no_list(mpirun):
     job = mpirun(2, "init=0+1", "facts", "sum")
-    assert job.code == 0 and job.said == ["mpi False gloo False threads None"] * 2 + ["sum 3"] * 2, job.out + job.err
+    assert job.code == 0 and job.said == ["mpi True gloo False threads True"] * 2 + ["sum 3"] * 2, job.out + job.err
 
 
 @pytest.mark.parametrize("ranks, says", [("1", "rank 0 of 2 was given a world without this rank"),
@@ -244,6 +305,98 @@ def test_the_list_of_all_ranks_is_no_list(mpirun):
 def test_a_list_that_cannot_be_is_one_sentence(mpirun, ranks, says):
     job = mpirun(2, "init=" + ranks)
     assert job.code == 3 and says in job.out, job.out + job.err
+
+
+# ---- process sets of communicators
+
+SETS = """
+from mpi4py import MPI
+import horovod.numpy as hvd, numpy, sys
+w = MPI.COMM_WORLD
+say = lambda *what: sys.stdout.write(" ".join(map(str, what)) + "\\n")  # whole lines
+split = lambda color: w.Split(color, w.rank)
+{made}
+try:
+    hvd.init({world}process_sets=sets)
+except ValueError as error:
+    say("refused:", error)
+    sets = []
+for each in sets:
+    text = str(each).split("<")[0]
+    total = hvd.allreduce(numpy.ones(1) * w.rank, op=hvd.Sum, process_set=each)[0] if each.included() else None
+    say(w.rank, text, total)
+"""
+
+
+def sets_of(mpirun, made, world="w, ", ranks=4):
+    job = mpirun(ranks, program=[PYTHON, "-c", SETS.format(made=made, world=world)])
+    assert job.code == 0, job.out + job.err
+    return job.said
+
+
+@needs_mpi4py
+@pytest.mark.parametrize("world", ["w, ", ""])
+def test_each_rank_gives_the_communicator_that_it_is_in(mpirun, world):
+    said = sets_of(mpirun, "sets = [hvd.ProcessSet(split(w.rank % 2))]", world)
+    assert said == [f"{rank} ProcessSet(process_set_id={1 + rank % 2}, ranks=[{rank % 2}, {2 + rank % 2}], mpi_comm= {2 + 2 * (rank % 2)}.0"
+                    for rank in range(4)]
+
+
+@needs_mpi4py
+def test_the_ranks_of_a_set_are_those_of_the_world_that_was_given(mpirun):
+    """The world has the ranks backwards."""
+    said = sets_of(mpirun, "sets = [hvd.ProcessSet(split(w.rank // 2))]", "w.Split(0, -w.rank), ")
+    assert said == [f"{rank} ProcessSet(process_set_id={2 - rank // 2}, ranks={[[2, 3], [0, 1]][rank // 2]}, mpi_comm= {[1, 5][rank // 2]}.0"
+                    for rank in range(4)]
+
+
+@needs_mpi4py
+def test_ranks_outside_give_the_null_communicator(mpirun):
+    made = "sets = [hvd.ProcessSet(split(0 if w.rank > 1 else MPI.UNDEFINED)), hvd.ProcessSet([0, 3])]"
+    said = sets_of(mpirun, made)
+    assert [line for line in said if "ranks=[2, 3]" in line] == [
+        f"{rank} ProcessSet(process_set_id=1, ranks=[2, 3], mpi_comm= {5.0 if rank > 1 else None}" for rank in range(4)]
+    assert [line for line in said if "ranks=[0, 3]" in line] == [
+        f"{rank} ProcessSet(process_set_id=2, ranks=[0, 3], mpi_comm=None) {3.0 if rank in (0, 3) else None}" for rank in range(4)]
+
+
+@needs_mpi4py
+@pytest.mark.parametrize("made, says", [
+    ("mine = split(w.rank % 2); sets = [hvd.ProcessSet(mine), hvd.ProcessSet(mine.Dup())]",
+     "got the ranks [0, 2] twice, the second time at position 1"),
+    ("sets = [hvd.ProcessSet(split(w.rank % 2)), hvd.ProcessSet([0, 2])]", "got the ranks [0, 2] twice, the second time at position 1"),
+    ("whole, part = split(0), split(w.rank // 2); sets = [hvd.ProcessSet(whole if w.rank == 0 else part)]",
+     "has the ranks [0, 1, 2, 3] on rank 0"),
+    ("sets = [hvd.ProcessSet(split(MPI.UNDEFINED))]", "is MPI.COMM_NULL on every rank"),
+])
+def test_sets_that_cannot_be_are_refused_on_all_ranks(mpirun, made, says):
+    said = sets_of(mpirun, made)
+    assert len(said) == 4 and all(line.startswith("refused: ") and says in line for line in said), said
+
+
+@needs_mpi4py
+def test_a_set_of_a_communicator_is_added_later(mpirun):
+    script = """
+from mpi4py import MPI
+import horovod.numpy as hvd, numpy
+import sys
+w = MPI.COMM_WORLD
+hvd.init(process_sets="dynamic")
+mine = hvd.add_process_set(hvd.ProcessSet(w.Split(w.rank % 2, w.rank)))
+total = hvd.allreduce(numpy.ones(1) * w.rank, op=hvd.Sum, process_set=mine)[0]
+sys.stdout.write(f"{mine.process_set_id} {mine.ranks} {total}\\n")
+"""
+    job = mpirun(4, program=[PYTHON, "-c", script])
+    assert job.code == 0 and job.said == ["1 [0, 2] 2.0"] * 2 + ["2 [1, 3] 4.0"] * 2, job.out + job.err
+
+
+@needs_mpi4py
+def test_a_set_of_a_communicator_needs_ranks_of_mpi(run):
+    script = ("from mpi4py import MPI; import horovod.numpy as hvd\n"
+              "try: hvd.init(process_sets=[hvd.ProcessSet(MPI.COMM_WORLD)])\n"
+              "except ValueError as error: print(error)")
+    job = run("-np", 2, PYTHON, "-W", "ignore", "-c", script)
+    assert job.code == 0 and job.out.count("needs ranks that MPI started, but the world of mpi4py has 1 ranks") == 2, job.out + job.err
 
 
 # ---- the end

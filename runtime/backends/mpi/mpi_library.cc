@@ -103,7 +103,10 @@ Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread,
         "MPI cannot be used because it has been finalised in this process, and it cannot be "
         "initialised twice; call hvd.init() before MPI_Finalize");
   }
-  if (library != nullptr) return library;
+  if (library != nullptr) {
+    library->WatchForFinalize(before_finalize);
+    return library;
+  }
   MPI_Initialized(&initialised);
   if (!initialised && for_communicator) {
     return InvalidArgument(
@@ -116,17 +119,34 @@ Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread,
   Status status = initialised ? made->Adopt(one_thread) : made->Initialise(one_thread);
   if (!status.ok()) return status;
   library = made.release();
-  library->before_finalize_ = before_finalize;
-  MpiLibrary* self = library;
-  if (before_finalize != nullptr) self->Run([self] { self->WatchForFinalize(); });
-  return self;
+  library->WatchForFinalize(before_finalize);
+  return library;
 }
 
 // MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF.
-void MpiLibrary::WatchForFinalize() {
-  int key = MPI_KEYVAL_INVALID;
-  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &MpiLibrary::OnFinalize, &key, this);
-  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+void MpiLibrary::WatchForFinalize(void (*before_finalize)()) {
+  if (before_finalize == nullptr || before_finalize_ != nullptr) return;
+  before_finalize_ = before_finalize;
+  Run([this] {
+    int key = MPI_KEYVAL_INVALID;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &MpiLibrary::OnFinalize, &key, this);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+  });
+}
+
+// An application that has initialised MPI keeps it for itself: at any level, and until it finalises.
+Result<MpiFacts> MpiLibrary::StartBeside(bool one_thread) {
+  int finalised = 0, initialised = 0;
+  MPI_Finalized(&finalised);
+  MPI_Initialized(&initialised);
+  if (initialised == 0 || finalised != 0) {
+    const Result<MpiLibrary*> started = Start(false, one_thread);
+    if (!started.ok()) return started.status();
+  }
+  int size = 0, level = MPI_THREAD_SINGLE;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Query_thread(&level);
+  return MpiFacts{static_cast<uint32_t>(size), level == MPI_THREAD_MULTIPLE};
 }
 
 int MpiLibrary::OnFinalize(MPI_Comm, int, void*, void* extra) {

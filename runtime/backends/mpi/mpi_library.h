@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/backends/mpi/mpi_plugin.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
@@ -45,9 +46,11 @@ class MpiLibrary {
  public:
   // Initialises MPI unless the application has done so. `for_communicator`: the application gave a
   // communicator, so it must have. `before_finalize`: called when the application is about to
-  // finalise MPI; may be null.
+  // finalise MPI; may be null, and given by a later call.
   static Result<MpiLibrary*> Start(bool for_communicator, bool one_thread,
                                    void (*before_finalize)() = nullptr);
+  // Initialises MPI for an application that did not, and that may use it; no world is made of it.
+  static Result<MpiFacts> StartBeside(bool one_thread);
 
   // Several threads may call MPI at once.
   bool threads_supported() const { return level_ == MPI_THREAD_MULTIPLE; }
@@ -73,7 +76,7 @@ class MpiLibrary {
  private:
   struct Task;
   void Finish();
-  void WatchForFinalize();
+  void WatchForFinalize(void (*before_finalize)());
   static int OnFinalize(MPI_Comm comm, int key, void* value, void* library);
   MpiLibrary() = default;
   Status Initialise(bool one_thread);

@@ -30,9 +30,10 @@ Result<MpiPlugin> LoadMpiPlugin(const std::string& folder) {
   if (Status status = AdmitPlugin(library, path); !status.ok())
     return Unsupported("MPI cannot be used because " + status.message());
   MpiPlugin plugin;
+  plugin.start = reinterpret_cast<MpiPlugin::Start>(::dlsym(library, kMpiStartName));
   plugin.join = reinterpret_cast<MpiPlugin::Join>(::dlsym(library, kMpiJoinName));
   plugin.finish = reinterpret_cast<MpiPlugin::Finish>(::dlsym(library, kMpiFinishName));
-  if (plugin.join == nullptr || plugin.finish == nullptr) {
+  if (plugin.start == nullptr || plugin.join == nullptr || plugin.finish == nullptr) {
     return Unsupported("MPI cannot be used because " + path +
                        " is not of this version of hvdrun; install both from one build");
   }

@@ -67,18 +67,29 @@ struct MpiJoinOptions {
   void (*before_finalize)() = nullptr;
 };
 
+// MPI in this process, whatever carries the data of its world.
+struct MpiFacts {
+  uint32_t size = 0;               // ranks of MPI_COMM_WORLD
+  bool threads_supported = false;  // several threads may call MPI at once
+};
+
 struct MpiPlugin {
+  // Initialises MPI unless it is initialised, and makes no world of it; every rank that was started
+  // together calls it. False: `status` says why.
+  using Start = bool (*)(bool one_thread, MpiFacts* facts, Status* status);
   // Initialises MPI unless the application has; every rank of the communicator calls it. Null:
   // `status` says why.
   using Join = MpiWorld* (*)(const MpiJoinOptions* options, Status* status);
-  // At the end of the process, once every world is gone: finalises MPI if Join initialised it and
+  // At the end of the process, once every world is gone: finalises MPI if these initialised it and
   // nothing failed since. MPI cannot be used any more. Nothing happens in a forked child.
   using Finish = void (*)();
 
+  Start start = nullptr;
   Join join = nullptr;
   Finish finish = nullptr;
 };
 
+inline constexpr char kMpiStartName[] = "hvd_mpi_start";
 inline constexpr char kMpiJoinName[] = "hvd_mpi_join";
 inline constexpr char kMpiFinishName[] = "hvd_mpi_finish";
 

@@ -10,6 +10,13 @@ HVD_MPI_EXPORT const char* hvd_plugin_interface() { return hvd::PluginInterface(
 
 HVD_MPI_EXPORT void hvd_plugin_set_log(const hvd::LogSettings* settings) { hvd::SetLog(*settings); }
 
+HVD_MPI_EXPORT bool hvd_mpi_start(bool one_thread, hvd::MpiFacts* facts, hvd::Status* status) {
+  const hvd::Result<hvd::MpiFacts> found = hvd::MpiLibrary::StartBeside(one_thread);
+  if (found.ok()) *facts = *found;
+  *status = found.status();
+  return found.ok();
+}
+
 HVD_MPI_EXPORT hvd::MpiWorld* hvd_mpi_join(const hvd::MpiJoinOptions* options,
                                            hvd::Status* status) {
   hvd::Result<std::unique_ptr<hvd::JoinedWorld>> world = hvd::JoinedWorld::Join(*options);

@@ -190,7 +190,8 @@ HVD_EXPORT int64_t hvd_epoch(void);
 HVD_EXPORT int32_t hvd_elastic(void);
 
 /* 1 if the feature carries data of this world, else 0; -1 when not initialised. Features as in
- * hvd_built, and "mpi_threads": over an MPI that several threads may call at once. */
+ * hvd_built, where "mpi" is 1 also when MPI started the ranks and is initialised beside this world,
+ * and "mpi_threads": an MPI that several threads may call at once. */
 HVD_EXPORT int32_t hvd_enabled(const char* feature);
 
 /* ---- commits ------------------------------------------------------------------------------- */

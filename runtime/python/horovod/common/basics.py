@@ -55,7 +55,8 @@ class HorovodBasics(object):
         Args:
             comm: None, or a list of the ranks of the world (all of them, unless mpirun started them),
                 or a communicator of mpi4py in a build with MPI.
-            process_sets: A list of ProcessSet, the same on every rank; or 'dynamic', which allows
+            process_sets: A list of ProcessSet, the same on every rank, but for sets made of
+                communicators, of which each rank has its own; or 'dynamic', which allows
                 add_process_set().
 
         Raises:
@@ -252,17 +253,22 @@ class HorovodBasics(object):
     def mpi_threads_supported(self):
         """Tells whether MPI may be called from several threads.
 
+        True under mpirun and `hvdrun --mpi`, where hvd.init() initialises MPI with
+        MPI_THREAD_MULTIPLE unless the script has initialised it.
+
         Returns: True or False.
 
         Raises:
-            ValueError: hvd.init() has not been called, or the world was not made by MPI.
+            ValueError: hvd.init() has not been called, or MPI is not in use.
         """
         if not self.mpi_enabled():
-            raise ValueError('MPI is not in use, so there is nothing to say about its threads.')
+            raise ValueError('MPI is not in use, because {}.'.format(_why_no_mpi()))
         return _enabled('mpi_threads')
 
     def mpi_enabled(self):
-        """Tells whether MPI made this world; it then also carries data between hosts.
+        """Tells whether MPI started the ranks of this world and is initialised.
+
+        True under mpirun and `hvdrun --mpi` in a build with MPI, whichever way the data travels.
 
         Returns: True or False.
 
@@ -354,10 +360,18 @@ class HorovodBasics(object):
         return _library.process_sets()
 
     def _comm_process_set_id(self, comm):
-        if not self.mpi_built():
-            raise ValueError('Communicators of mpi4py need a runtime that was built with MPI.')
-        raise NotImplementedError('Process sets of mpi4py communicators are not available; make the set of a list of '
-                                  'ranks.')
+        """The id of the registered set that has the ranks of a communicator."""
+        from horovod.common import process_sets
+        return process_sets._id_of_communicator(comm)
+
+
+def _why_no_mpi():
+    if not _built('mpi'):
+        return ('this hvdrun was built without MPI, or its Open MPI is missing; build it where Open MPI is installed '
+                '(Debian: libopenmpi-dev)')
+    if 'OMPI_COMM_WORLD_SIZE' not in os.environ:
+        return 'MPI did not start these ranks; start the script with mpirun, or with hvdrun --mpi'
+    return 'it could not be initialised, or HOROVOD_CONTROLLER is gloo; HOROVOD_LOG_LEVEL=info says which'
 
 
 def _built(feature):

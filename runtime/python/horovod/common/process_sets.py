@@ -12,6 +12,7 @@ from horovod.common.util import is_iterable
 
 _registered = []  # the ProcessSet objects that have an id
 _given = None  # the list that hvd.init() was given last
+_given_comm = None  # the communicator or the ranks that it was given as the world
 
 DYNAMIC = 'HOROVOD_DYNAMIC_PROCESS_SETS'
 
@@ -58,8 +59,10 @@ class ProcessSet(object):
     while it is not registered).
 
     Args:
-        ranks_or_comm: A list of ranks of the world. A communicator of mpi4py is accepted in a build
-            with MPI, but cannot be registered.
+        ranks_or_comm: A list of ranks of the world, or a communicator of mpi4py in a build with MPI,
+            whose ranks are known once the set is registered. Ranks may give different
+            communicators in the same place, as Split() makes them: each rank has its own set then. A
+            process that is in none gives MPI.COMM_NULL.
 
     Raises:
         ValueError: ranks_or_comm is neither.
@@ -70,6 +73,10 @@ class ProcessSet(object):
         hvd.init(process_sets=[even])
         if even.included():
             hvd.allreduce(x, process_set=even)
+
+        comm = MPI.COMM_WORLD
+        mine = hvd.ProcessSet(comm.Split(comm.rank % 2, comm.rank))
+        hvd.init(comm, process_sets=[mine])
     """
 
     process_set_id = None
@@ -165,14 +172,110 @@ def _setup(basics):
     """For code that has a HorovodBasics of its own. All of them are the same runtime, so nothing is kept of it."""
 
 
+# ---- communicators
+
+
+def _any_communicator(process_sets):
+    return any(process_set.mpi_comm is not None for process_set in process_sets)
+
+
+def _world_communicator():
+    """A communicator whose ranks are those of the world."""
+    from mpi4py import MPI
+    size, rank = _native.query('size'), _native.query('rank')
+    worlds = [MPI.COMM_WORLD]
+    if _is_communicator(_given_comm):
+        worlds.insert(0, _given_comm)
+    elif _given_comm is not None and 0 < len(_given_comm) < MPI.COMM_WORLD.Get_size():
+        worlds.insert(0, MPI.COMM_WORLD.Create_group(MPI.COMM_WORLD.Get_group().Incl(sorted(_given_comm))))
+    for world in worlds:
+        if world != MPI.COMM_NULL and (world.Get_size(), world.Get_rank()) == (size, rank):
+            return world
+    raise ValueError('A process set made of a communicator needs ranks that MPI started, but the world of mpi4py has {} '
+                     'ranks and this job has {}; start the script with mpirun or hvdrun --mpi, or make the set of a list of '
+                     'ranks.'.format(MPI.COMM_WORLD.Get_size(), size))
+
+
+def _ranks_of_communicator(comm, world):
+    """The ranks of a communicator within the world, ascending."""
+    from mpi4py import MPI
+    if not isinstance(comm, MPI.Comm):
+        raise ValueError('A process set takes a communicator of mpi4py; this is none: {!r}.'.format(comm))
+    if comm.Is_inter():
+        raise ValueError('A process set takes an intracommunicator of mpi4py; this one joins two groups: {!r}.'.format(comm))
+    group = comm.Get_group()
+    ranks = MPI.Group.Translate_ranks(group, list(range(group.Get_size())), world.Get_group())
+    if MPI.UNDEFINED in ranks:
+        raise ValueError('A communicator of {} ranks was given for a process set, but only {} of them are in the world of '
+                         'hvd.init().'.format(len(ranks), sum(rank != MPI.UNDEFINED for rank in ranks)))
+    return sorted(ranks)
+
+
+def _own_lists(process_sets, world):
+    """The ranks of each set as this rank knows them, None for those that it is not in; and why that cannot be, or None."""
+    from mpi4py import MPI
+    try:
+        return [process_set._definition if process_set.mpi_comm is None
+                else None if process_set.mpi_comm == MPI.COMM_NULL
+                else _ranks_of_communicator(process_set.mpi_comm, world) for process_set in process_sets], None
+    except ValueError as error:
+        return [], str(error)
+
+
+def _resolve_communicators(process_sets):
+    """Gives sets made of communicators their ranks, and returns the ranks of all sets of all ranks. All ranks come here
+    together, and to the same error."""
+    world = _world_communicator()
+    answers = world.allgather(_own_lists(process_sets, world))
+    for rank, (lists, why) in enumerate(answers):
+        if why is not None:
+            raise ValueError('rank {}: {}'.format(rank, why))
+        if len(lists) != len(process_sets):
+            raise ValueError('rank {} gave {} process sets, and rank {} gave {}; give the same number on every rank.'.format(
+                rank, len(lists), world.Get_rank(), len(process_sets)))
+    rank_lists, positions = [], []
+    for position, process_set in enumerate(process_sets):
+        given = [lists[position] for lists, _ in answers]
+        distinct = [ranks for number, ranks in enumerate(given) if ranks is not None and ranks not in given[:number]]
+        for ranks in distinct:
+            others = [rank for rank in ranks if given[rank] != ranks]
+            if others:
+                raise ValueError('The process set at position {} has the ranks {} on rank {}, but {} on rank {}; give all of '
+                                 'its ranks the same communicator.'.format(position, ranks, given.index(ranks),
+                                                                          given[others[0]], others[0]))
+        if not distinct:
+            raise ValueError('The process set at position {} is MPI.COMM_NULL on every rank.'.format(position))
+        if process_set.mpi_comm is not None:
+            own = given[world.Get_rank()]
+            process_set.ranks = process_set._definition = own or (distinct[0] if len(distinct) == 1 else None)
+        rank_lists += distinct
+        positions += [position] * len(distinct)
+    _check_doubles(rank_lists, positions)
+    return rank_lists
+
+
+def _id_of_communicator(comm):
+    """The id of the registered set of its ranks; ValueError when there is none."""
+    ranks = _ranks_of_communicator(comm, _world_communicator())
+    for number, known in _ids_and_ranks().items():
+        if known == ranks:
+            return number
+    raise ValueError('There is no process set of the ranks {} of this communicator.'.format(ranks))
+
+
 # ---- init()
 
 
 def _started_by_mpi():
     """Whether ranks are numbered by MPI, which can make a world of some of them."""
     if os.environ.get('HVD_AGENT'):  # a worker of hvdrun, whatever else was left in its environment
-        return False
+        return _is_mpi_job_of_hvdrun()
     return bool(os.environ.get('OMPI_COMM_WORLD_SIZE')) or os.environ.get('HOROVOD_CONTROLLER', '').lower() == 'mpi'
+
+
+def _is_mpi_job_of_hvdrun():
+    """Whether hvdrun --mpi started this rank."""
+    return 'HVD_AGENT' in os.environ and os.environ.get('HOROVOD_CONTROLLER') == 'mpi'
 
 
 def _check_comm(comm):
@@ -210,25 +313,33 @@ def _check_list(process_sets):
         if not isinstance(process_set, ProcessSet):
             raise ValueError('hvd.init(process_sets=...) takes a list of ProcessSet, but {!r} is in it.'
                              .format(process_set))
-        if process_set.ranks is None:
-            raise NotImplementedError('hvd.init(process_sets=...) takes process sets made of ranks; one made of a '
-                                      'communicator cannot be registered: {}.'.format(process_set))
     return process_sets
 
 
-def _first_double(process_sets):
-    """Position of the first set that has the ranks of one before it, or None."""
-    seen = []
-    for position, process_set in enumerate(process_sets):
-        if process_set._definition in seen:
+def _first_double(rank_lists):
+    """Position of the first list that is equal to one before it, or None."""
+    for position, ranks in enumerate(rank_lists):
+        if ranks in rank_lists[:position]:
             return position
-        seen.append(process_set._definition)
     return None
+
+
+def _definitions(process_sets):
+    return [process_set._definition for process_set in process_sets]
+
+
+def _check_doubles(rank_lists, positions=None):
+    """positions: those of the sets that the lists are of, where a set of communicators has several."""
+    double = _first_double(rank_lists)
+    if double is not None:
+        raise ValueError('hvd.init(process_sets=...) got the ranks {} twice, the second time at position {}; hvd is '
+                         'initialized, without the sets.'
+                         .format(rank_lists[double], double if positions is None else positions[double]))
 
 
 def _is_job_of_mpirun(comm):
     """Whether the communicator has all ranks of a job of hvdrun --mpi, in their order: then it is the world anyway."""
-    if 'HVD_AGENT' not in os.environ or os.environ.get('HOROVOD_CONTROLLER') != 'mpi':
+    if not _is_mpi_job_of_hvdrun():
         return False
     mpi = sys.modules.get('mpi4py.MPI')
     if mpi is None or not isinstance(comm, mpi.Comm):
@@ -239,6 +350,8 @@ def _is_job_of_mpirun(comm):
 def _check_arguments(comm, process_sets):
     """The arguments of hvd.init(), checked: the process sets that _init_process_sets() takes, then the ranks of each of
     them, the communicator's address and the ranks of the world that hvd_init() takes."""
+    global _given_comm
+    _given_comm = comm
     address, ranks = (None, ()) if comm is None or _is_job_of_mpirun(comm) else _check_comm(comm)
     rank_lists = []
     if isinstance(process_sets, str) and process_sets.lower() == 'dynamic':
@@ -246,8 +359,9 @@ def _check_arguments(comm, process_sets):
         process_sets = None
     elif process_sets is not None:
         process_sets = _check_list(process_sets)
-        if _first_double(process_sets) is None:
-            rank_lists = [process_set._definition for process_set in process_sets]
+        # Sets of communicators are made once the world is there.
+        if not _any_communicator(process_sets) and _first_double(_definitions(process_sets)) is None:
+            rank_lists = _definitions(process_sets)
     return process_sets, rank_lists, address, ranks
 
 
@@ -280,20 +394,21 @@ def _init_process_sets(process_sets):
             process_set._invalidate()
     if not process_sets:
         return
-    double = _first_double(process_sets)
-    if double is not None:
-        raise ValueError('hvd.init(process_sets=...) got the ranks {} twice, the second time at position {}; hvd is '
-                         'initialized, without the sets.'.format(process_sets[double].ranks, double))
+    if _any_communicator(process_sets):
+        rank_lists = _resolve_communicators(process_sets)
+    else:
+        _check_doubles(_definitions(process_sets))
+        rank_lists = [process_set.ranks for process_set in process_sets if process_set.ranks or not elastic]
     _given = process_sets
-    for process_set in process_sets:
-        if elastic and not process_set.ranks:
-            process_set._invalidate()
-            continue
-        number = known.get(tuple(process_set.ranks))
-        if number is None:  # hvd was initialized before this call
+    for ranks in rank_lists:
+        if tuple(ranks) not in known:  # of a communicator, or hvd was initialized before this call
             from horovod.common import _library
-            number = _library.add_process_set(process_set.ranks)
-        process_set._register(number)
+            known[tuple(ranks)] = _library.add_process_set(ranks)
+    for process_set in process_sets:
+        if process_set.ranks in rank_lists:
+            process_set._register(known[tuple(process_set.ranks)])
+        else:
+            process_set._invalidate()
 
 
 # ---- at any time
@@ -353,15 +468,22 @@ def add_process_set(process_set):
     """
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
-    if process_set.ranks is None:
-        raise NotImplementedError('A process set made of a communicator cannot be added; make it of a list of ranks.')
-    ranks = process_set.ranks
-    if len(set(ranks)) != len(ranks):
-        raise ValueError('A process set has each rank once, but {} names one twice.'.format(ranks))
-    number = _add(ranks)
-    if number is None:
-        raise ValueError('There is a process set of the ranks {} already.'.format(ranks))
-    process_set._register(number)
+    if process_set.mpi_comm is not None:
+        _check_dynamic()
+        rank_lists = _resolve_communicators([process_set])
+    else:
+        rank_lists = [process_set.ranks]
+    known = _ids_and_ranks().values()
+    for ranks in rank_lists:
+        if len(set(ranks)) != len(ranks):
+            raise ValueError('A process set has each rank once, but {} names one twice.'.format(ranks))
+        if ranks in known:
+            _check_dynamic()
+            raise ValueError('There is a process set of the ranks {} already.'.format(ranks))
+    for ranks in rank_lists:
+        number = _add(ranks)
+        if ranks == process_set.ranks:
+            process_set._register(number)
     return process_set
 
 
