@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # build.sh [PRESET]: configures and builds one preset, and treats warnings of g++ as errors.
 #   release   with all tests and benchmarks; the default
-#   ci        release without the unit tests, which asan runs, compiled several files at a time
+#   ci        release without the unit tests, which asan runs
 #   product   release without tests and benchmarks, for those who only run it; warnings are no errors
 #   debug     for debuggers
+#   alone     each file by itself, without precompiled headers, in build-alone/: a file that does not include what it uses
+#             fails; clangd reads its compile_commands.json
 #   asan      the tests under AddressSanitizer, and the fuzzers; by clang
 #   tsan      those with threads under ThreadSanitizer; HVD_SOAK=1: those of launcher and GPUs, too; by clang
 source "$(dirname "$0")/common.sh"
@@ -11,8 +13,8 @@ source "$(dirname "$0")/common.sh"
 export CCACHE_BASEDIR="$HVD_ROOT" CCACHE_NOHASHDIR=1
 preset="${1:-release}"
 case "$preset" in
-  release | ci | product | debug | asan | tsan) ;;
-  *) say "unknown preset '$preset': release, ci, product, debug, asan or tsan" && exit 2 ;;
+  release | ci | product | debug | alone | asan | tsan) ;;
+  *) say "unknown preset '$preset': release, ci, product, debug, alone, asan or tsan" && exit 2 ;;
 esac
 werror=ON
 case "$preset" in

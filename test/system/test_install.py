@@ -119,7 +119,7 @@ def test_F1_pip_installs_everything(tmp_path):
     before = sorted(os.listdir(os.path.join(BUILD, "lib")))
     # With the flags of the build that is tested the compiler cache has every object.
     subprocess.run([venv / "bin/pip", "install", "--quiet", "--config-settings=cmake.define.HVD_WERROR=ON",
-                    "--config-settings=cmake.define.CMAKE_UNITY_BUILD=" + of_the_build("CMAKE_UNITY_BUILD", "OFF"),
+                    "--config-settings=cmake.define.CMAKE_UNITY_BUILD=" + of_the_build("CMAKE_UNITY_BUILD", "ON"),
                     "--config-settings=cmake.define.HVD_WITH_CUDA=OFF", REPO], check=True,
                    timeout=1500, env={**os.environ, "CCACHE_BASEDIR": str(REPO), "CCACHE_NOHASHDIR": "1", "CC": "cc", "CXX": "c++"})
     check(venv, venv / "bin/python")

@@ -250,10 +250,18 @@ def test_tidy_says_why_it_looked_at_nothing(tidy):
     assert (code, out) == (3, "[tidy.sh] build/compile_commands.json is missing: run scripts/build.sh release first\n")
 
 
-def test_tidy_leaves_out_a_build_of_several_files_at_a_time(tidy, tmp_path):
-    (tmp_path / "build").mkdir()
-    (tmp_path / "build" / "compile_commands.json").write_text('[{"file": "/tree/build/cmd/CMakeFiles/a.dir/Unity/unity_0_cxx.cxx"}]')
-    assert tidy() == (3, "[tidy.sh] build/ compiles several files at a time, for CI: run scripts/build.sh release first\n")
+def test_tidy_looks_at_each_of_the_files_that_are_compiled_as_one(tidy, tmp_path):
+    unity = tmp_path / "build" / "Unity" / "unity_0_cxx.cxx"
+    unity.parent.mkdir(parents=True)
+    unity.write_text("".join(f'/* NOLINTNEXTLINE */\n#include "{tmp_path}/cmd/{name}.cc"\n' for name in "ab"))
+    (tmp_path / "cmd").mkdir()
+    (tmp_path / "cmd" / "a.cc").write_text("int Double(int number) { return 2 * number; }\n")
+    (tmp_path / "cmd" / "b.cc").write_text("int Half(int BadName) { return BadName / 2; }\n")
+    (tmp_path / "build" / "compile_commands.json").write_text(json.dumps(
+        [{"directory": str(tmp_path), "file": str(unity), "command": f"c++ -std=gnu++20 -o a.o -c {unity}"}]))
+    code, out = tidy()
+    assert code not in (0, 3), out
+    assert "clang-tidy on 2 files" in out and "invalid case style for parameter 'BadName'" in out, out
 
 
 @pytest.mark.parametrize("body, complaint", [
