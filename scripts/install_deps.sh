@@ -15,14 +15,14 @@ TEST_PACKAGES=(
   ccache
   libgtest-dev libgmock-dev
   libopenmpi-dev openmpi-bin mpich
-  python3-venv python3-pytest python3-mpi4py
+  python3-venv python3-pytest python3-pytest-xdist python3-mpi4py
   openssh-server openssh-client iproute2 nftables
   slurmd slurmctld slurm-client munge
   shellcheck spin clang-format clang-tidy
 )
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
 SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev llvm-19)
-VENV_PACKAGES=(torch numpy scikit-learn pytest)
+VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist)
 VENV_GIB=12
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
 
@@ -60,7 +60,7 @@ free_gib() {
 }
 
 install_torch() {
-  if "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest' 2>/dev/null; then
+  if "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest, xdist' 2>/dev/null; then
     say "PyTorch $("$TORCH_VENV/bin/python" -c 'import torch; print(torch.__version__)') is in $TORCH_VENV"
     return
   fi

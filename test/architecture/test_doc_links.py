@@ -82,3 +82,8 @@ def test_the_rule_of_files_refuses(tmp_path):
     (tmp_path / "a.h").write_text("")
     text = "`a.h`, `../x/b.h`, `c/d.cc`, `d.cc` and `e.cc`"
     assert lost_files(tmp_path / "README.md", text, ["m/c/d.cc"]) == ["../x/b.h", "e.cc"]
+
+
+def test_the_glossary_has_each_term_once_in_order():
+    terms = re.findall(r"^\| \*\*(.+?)\*\* \|", (ROOT / "docs" / "glossary.md").read_text(), re.M)
+    assert len(terms) > 50 and terms == sorted(set(terms), key=str.lower)

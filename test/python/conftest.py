@@ -10,7 +10,8 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.append(os.path.dirname(sys.path[0]))
 import jobs  # noqa: E402
-from variants import pytest_collection_modifyitems  # noqa: E402, F401
+from slowness import scaled  # noqa: E402
+from tiers import pytest_collection_modifyitems  # noqa: E402, F401
 
 if jobs.PACKAGES not in sys.path:
     sys.path.insert(0, jobs.PACKAGES)
@@ -27,7 +28,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     jobs.hosts_per_machine = config.getoption('--hosts-per-machine')
-    config.addinivalue_line('markers', 'deadline(seconds): the test fails when it takes longer (default {})'.format(
+    config.addinivalue_line('markers', 'deadline(seconds): the test fails when it takes longer on a quiet machine (default {})'.format(
         DEADLINE_S))
 
 
@@ -44,7 +45,7 @@ def pytest_report_header(config):
 def deadline(request):
     """Ends a test that hangs: by an exception where Python still runs, else by ending pytest with a traceback."""
     marker = request.node.get_closest_marker('deadline')
-    seconds = marker.args[0] if marker else DEADLINE_S
+    seconds = int(scaled(marker.args[0] if marker else DEADLINE_S))
 
     def too_late(*unused):
         raise AssertionError('the test took longer than its deadline of {} s'.format(seconds))

@@ -9,6 +9,9 @@ import sys
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.dirname(HERE))
+from slowness import scaled  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PACKAGES = os.path.join(ROOT, 'runtime', 'python')
 hosts_per_machine = 1  # set from the command line
@@ -70,7 +73,8 @@ class Result(object):
 
 
 def run(command, timeout_s, **extra_env):
-    """Runs a command to its end; AssertionError with its output when it takes longer."""
+    """Runs a command to its end; AssertionError with its output when it takes longer, on a quiet machine (slowness.py)."""
+    timeout_s = scaled(timeout_s)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                start_new_session=True, env=environment(**extra_env), universal_newlines=True,
                                errors='replace')
@@ -83,7 +87,7 @@ def run(command, timeout_s, **extra_env):
         except subprocess.TimeoutExpired:
             output = '(no output: a process that escaped still holds the pipe)'
         if isinstance(error, subprocess.TimeoutExpired):
-            raise AssertionError('still running after {} s: {}\n{}'.format(timeout_s, ' '.join(command), output))
+            raise AssertionError('still running after {:.0f} s: {}\n{}'.format(timeout_s, ' '.join(command), output))
         raise
     return Result(command, process.returncode, output)
 

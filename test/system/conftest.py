@@ -12,7 +12,8 @@ import uuid
 import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from variants import pytest_collection_modifyitems  # noqa: E402, F401
+from slowness import scaled  # noqa: E402
+from tiers import pytest_collection_modifyitems  # noqa: E402, F401
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every hvdrun.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -21,7 +22,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and children w
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 WORKERS = pathlib.Path(__file__).resolve().parent / "workers"
-DEADLINE = 60  # generous: the event that a test waits for has happened long before, or never will
+QUIET_S = 60
+DEADLINE = scaled(QUIET_S)  # generous: the event that a test waits for has happened long before, or never will
 MARK = "HVDRUN_TEST_MARK"
 
 
@@ -79,12 +81,13 @@ def kill(pid):
         pass  # it was ending by itself
 
 
-def wait_until(what, condition, limit=DEADLINE, told=lambda: ""):
-    """`told` is what a failure shows beside."""
+def wait_until(what, condition, limit=QUIET_S, told=lambda: ""):
+    """`told` is what a failure shows beside. The limit is of a quiet machine (slowness.py)."""
+    limit = scaled(limit)
     end = time.monotonic() + limit
     while not condition():
         if time.monotonic() > end:
-            pytest.fail(f"waited {limit} s in vain for: {what}\n{told()}")
+            pytest.fail(f"waited {limit:.0f} s in vain for: {what}\n{told()}")
         time.sleep(0.01)
 
 
@@ -124,7 +127,7 @@ def wait_for_standstill(job):
         asleep = asleep + 1 if all(state_of(pid) == "S" for pid in own) else 0
         return asleep == 20
 
-    wait_until("standstill", look, limit=3 * DEADLINE)
+    wait_until("standstill", look, limit=3 * QUIET_S)
 
 
 class Job:
@@ -181,7 +184,7 @@ class Job:
         self.err = (err or b"").decode(errors="surrogateescape")
         return self.process.returncode
 
-    def nothing_left(self, job_id=None, within=DEADLINE):
+    def nothing_left(self, job_id=None, within=QUIET_S):
         """No process, no socket and no shared memory of the job, at the latest `within` seconds from now."""
         wait_until(f"the end of {self.processes()}", lambda: not self.processes(), within)
         if job_id is None:
