@@ -110,7 +110,18 @@ def group_of(item):
     shared = getattr(item, "fixturenames", ())
     if "rig" in shared:
         return module_of(item)
+    if "in_world" in shared:
+        ranks, hosts = world_of(item)
+        return "world of {} on {}".format(ranks, hosts or 1)
     return None
+
+
+def world_of(item):
+    """(ranks, hosts) of the world in which a test of test/python runs: its parameters, else those of its marker `world`; hosts may be None."""
+    parameters, marker = parameters_of(item), item.get_closest_marker("world")
+    named = dict(zip(("ranks", "hosts"), marker.args), **marker.kwargs) if marker else {}
+    named.update({name: value for name, value in parameters.items() if name in ("ranks", "hosts")})
+    return named["ranks"], named.get("hosts")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -126,5 +137,5 @@ def pytest_collection_modifyitems(config, items):
             group = group_of(item)
             if group:
                 item.add_marker(pytest.mark.xdist_group(group))
-        # The groups first: no process is left alone with one of them.
-        items.sort(key=lambda item: group_of(item) is None)
+    # The groups first: no process is left alone with one of them, and a world starts once.
+    items.sort(key=lambda item: group_of(item) or "~")

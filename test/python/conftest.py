@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+import re
 import signal
 import sys
 
@@ -10,6 +11,8 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.append(os.path.dirname(sys.path[0]))
 import jobs  # noqa: E402
+import tiers  # noqa: E402
+import worlds  # noqa: E402
 from slowness import scaled  # noqa: E402
 from tiers import pytest_collection_modifyitems  # noqa: E402, F401
 
@@ -28,6 +31,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     jobs.hosts_per_machine = config.getoption('--hosts-per-machine')
+    config.addinivalue_line('markers', 'world(ranks, hosts=1): which shared world the test needs')
     config.addinivalue_line('markers', 'deadline(seconds): the test fails when it takes longer on a quiet machine (default {})'.format(
         DEADLINE_S))
 
@@ -77,6 +81,28 @@ def hvdrun(runtime):
 @pytest.fixture(scope='session')
 def torch():
     return pytest.importorskip('torch', reason='PyTorch is not installed for this Python')
+
+
+@pytest.fixture
+def in_world(request, hvdrun):
+    """in_world(script, *arguments): runs a worker in the world that the tests of as many ranks and hosts share (worlds.py), and
+    expects ok of every rank. The parameters `ranks` and `hosts` say which, or the marker `world`."""
+    processes, hosts = tiers.world_of(request.node)
+
+    def run(script, *arguments, **kwargs):
+        pytest.importorskip('numpy' if script == 'matrix.py' else 'torch')
+        result = worlds.run(processes, hosts, script, *arguments, **kwargs)
+        assert result.returncode == 0, str(result)
+        assert len(re.findall(r'\bok$', result.output, re.MULTILINE)) == processes, str(result)
+        return result
+
+    return run
+
+
+@pytest.fixture(scope='session', autouse=True)
+def end_of_worlds():
+    yield
+    worlds.end_all()
 
 
 @pytest.fixture

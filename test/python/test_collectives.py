@@ -12,53 +12,56 @@ from test_jobs import run_ok
 from test_world_of_one import ALL_DTYPES
 
 
-@pytest.fixture(params=[2, 4])
-def processes(request, hvdrun, torch):
-    return request.param
+# The fixture in_world knows by the parameters which world it is.
+both = pytest.mark.parametrize('ranks', [2, 4])
+three = pytest.mark.parametrize('ranks', [3])
 
 
-@pytest.fixture
-def three(hvdrun, torch):
-    return 3
-
-
-def test_P41_process_sets_work_beside_each_other(processes):
-    run_ok(processes, 'process_sets.py')
+@both
+def test_P41_process_sets_work_beside_each_other(in_world, ranks):
+    in_world('process_sets.py')
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_P41_process_sets_work_across_hosts(hvdrun, torch, ranks):
-    run_ok(ranks, 'process_sets.py', hosts=2)
+@pytest.mark.world(hosts=2)
+def test_P41_process_sets_work_across_hosts(in_world, ranks):
+    in_world('process_sets.py')
 
 
-def test_Ca_a_second_one_of_a_name_is_refused_on_every_rank(processes):
-    run_ok(processes, 'duplicate.py', 'everywhere')
+@both
+def test_Ca_a_second_one_of_a_name_is_refused_on_every_rank(in_world, ranks):
+    in_world('duplicate.py', 'everywhere')
 
 
-def test_Ca_a_fresh_handle_is_not_done_at_the_first_poll(processes):
-    run_ok(processes, 'duplicate.py', 'poll')
+@both
+def test_Ca_a_fresh_handle_is_not_done_at_the_first_poll(in_world, ranks):
+    in_world('duplicate.py', 'poll')
 
 
-def test_Ca_threads_are_served_one_after_the_other(processes):
-    run_ok(processes, 'duplicate.py', 'threads')
+@both
+def test_Ca_threads_are_served_one_after_the_other(in_world, ranks):
+    in_world('duplicate.py', 'threads')
 
 
 @pytest.mark.parametrize('ranks, hosts', [(1, 1), (2, 1), (3, 1), (2, 2)])
-def test_Cd_what_reducescatter_does_not_take_fails_on_all_ranks(hvdrun, torch, ranks, hosts):
-    run_ok(ranks, 'not_scattered.py', hosts=hosts)
+def test_Cd_what_reducescatter_does_not_take_fails_on_all_ranks(in_world, ranks, hosts):
+    in_world('not_scattered.py')
 
 
-def test_R14_bad_process_sets_are_exceptions(processes):
+@both
+def test_R14_bad_process_sets_are_exceptions(in_world, ranks):
     """Also: sets come, go and use ids again while others run."""
-    run_ok(processes, 'dynamic_sets.py')
+    in_world('dynamic_sets.py')
 
 
-def test_gradients_through_collectives(processes):
-    run_ok(processes, 'autograd.py')
+@both
+def test_gradients_through_collectives(in_world, ranks):
+    in_world('autograd.py')
 
 
-def test_R16_groups_are_all_or_nothing(processes):
-    run_ok(processes, 'groups.py', timeout_s=100)
+@both
+def test_R16_groups_are_all_or_nothing(in_world, ranks):
+    in_world('groups.py', timeout_s=100)
 
 
 @pytest.fixture(params=['all', 'active'])
@@ -68,13 +71,14 @@ def join_average(request):
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_R15_join_leaves_ranks_out(hvdrun, torch, ranks, join_average):
-    run_ok(ranks, 'join.py', 'neutral', timeout_s=100, **join_average)
+def test_R15_join_leaves_ranks_out(in_world, ranks, join_average):
+    in_world('join.py', 'neutral', timeout_s=100, **join_average)
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_Cb_join_across_hosts(hvdrun, torch, ranks, join_average):
-    run_ok(ranks, 'join.py', 'neutral', timeout_s=100, hosts=2, **join_average)
+@pytest.mark.world(hosts=2)
+def test_Cb_join_across_hosts(in_world, ranks, join_average):
+    in_world('join.py', 'neutral', timeout_s=100, **join_average)
 
 
 def test_Cb_what_an_average_is_divided_by_is_a_setting(hvdrun, torch):
@@ -84,25 +88,29 @@ def test_Cb_what_an_average_is_divided_by_is_a_setting(hvdrun, torch):
     assert result.returncode == 2 and 'join-average' in result.output, str(result)
 
 
-def test_join_and_other_collectives(processes):
-    run_ok(processes, 'join.py', 'others')
+@both
+def test_join_and_other_collectives(in_world, ranks):
+    in_world('join.py', 'others')
 
 
-def test_join_gives_the_last_rank(three):
-    run_ok(three, 'join.py', 'last')
+@three
+def test_join_gives_the_last_rank(in_world, ranks):
+    in_world('join.py', 'last')
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_P39_uneven_batches_with_join(hvdrun, torch, ranks, join_average):
-    run_ok(ranks, 'join.py', 'training', **join_average)
+def test_P39_uneven_batches_with_join(in_world, ranks, join_average):
+    in_world('join.py', 'training', **join_average)
 
 
-def test_R19_a_rank_that_is_done_stops_nobody(three):
-    run_ok(three, 'early.py', 'finished')
+@three
+def test_R19_a_rank_that_is_done_stops_nobody(in_world, ranks):
+    in_world('early.py', 'finished')
 
 
-def test_P39_uneven_batches_without_join_end_with_a_sentence(three):
-    result = run_ok(three, 'early.py', 'missing')
+@three
+def test_P39_uneven_batches_without_join_end_with_a_sentence(in_world, ranks):
+    result = in_world('early.py', 'missing')
     found = re.findall(r'after (\d+\.\d+) s: (.*)', result.output)
     assert len(found) == 2, str(result)
     for seconds, sentence in found:
@@ -110,49 +118,54 @@ def test_P39_uneven_batches_without_join_end_with_a_sentence(three):
         assert float(seconds) < 30, str(result)
 
 
-def test_P39_a_rank_that_dies_is_the_cause(three):
-    result = jobs.run_job(three, jobs.worker('early.py'), 'exception', expect_success=False)
+def test_P39_a_rank_that_dies_is_the_cause(hvdrun, torch):
+    result = jobs.run_job(3, jobs.worker('early.py'), 'exception', expect_success=False)
     assert result.returncode == 1, str(result)
     assert 'rank 0' in result.output and 'has had enough' in result.output, str(result)
 
 
-def test_P38_optimizers_with_equal_names(processes):
-    run_ok(processes, 'names.py')
+@both
+def test_P38_optimizers_with_equal_names(in_world, ranks):
+    in_world('names.py')
 
 
-def test_blocking_calls_outlast_a_late_rank_and_signals(processes):
-    run_ok(processes, 'late.py')
+@both
+def test_blocking_calls_outlast_a_late_rank_and_signals(in_world, ranks):
+    in_world('late.py')
 
 
-def test_sparse_gradients(processes):
-    run_ok(processes, 'sparse.py')
+@both
+def test_sparse_gradients(in_world, ranks):
+    in_world('sparse.py')
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_sync_batch_norm_beside_one_big_batch(hvdrun, torch, ranks):
-    run_ok(ranks, 'sync_batch_norm.py')
+def test_sync_batch_norm_beside_one_big_batch(in_world, ranks):
+    in_world('sync_batch_norm.py')
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_adasum_optimizer(hvdrun, torch, ranks):
-    run_ok(ranks, 'adasum_optimizer.py')
+def test_adasum_optimizer(in_world, ranks):
+    in_world('adasum_optimizer.py')
 
 
-def test_R3_torch_and_numpy_in_one_process(processes):
-    run_ok(processes, 'two_libraries.py')
+@both
+def test_R3_torch_and_numpy_in_one_process(in_world, ranks):
+    in_world('two_libraries.py')
 
 
-def test_elastic_state(processes):
-    run_ok(processes, 'elastic_state.py')
+@both
+def test_elastic_state(in_world, ranks):
+    in_world('elastic_state.py')
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 5])
 @pytest.mark.long
-def test_P48_results_do_not_depend_on_timing(hvdrun, torch, ranks):
+def test_P48_results_do_not_depend_on_timing(in_world, ranks):
     """Runs with other delays each: one hash, on all ranks. HVD_SOAK=1: 20 runs, else 4."""
     hashes = set()
     for seed in range(20 if os.environ.get('HVD_SOAK') else 4):
-        result = jobs.run_job(ranks, jobs.worker('determinism.py'), seed)
+        result = in_world('determinism.py', seed)
         found = re.findall(r'hash (\w+)', result.output)
         assert len(found) == ranks, str(result)
         hashes.update(found)
@@ -193,11 +206,11 @@ def test_R2_places_on_several_hosts(hvdrun, ranks):
 
 
 @pytest.mark.parametrize('ranks, hosts', [(2, 1), (4, 1), (2, 2), (3, 2), (4, 2)])
-def test_R4_every_type(hvdrun, torch, ranks, hosts):
+def test_R4_every_type(in_world, torch, ranks, hosts):
     """Between processes, between hosts with one rank each, and between hosts that add up inside first."""
     types = [name for name in ALL_DTYPES if hasattr(torch, name)]
     print('not in this torch:', [name for name in ALL_DTYPES if name not in types])
-    result = run_ok(ranks, 'every_type.py', ','.join(types), hosts=hosts, timeout_s=100)
+    result = in_world('every_type.py', ','.join(types), timeout_s=100)
     assert result.output.count('types {}'.format(len(types))) == ranks
 
 

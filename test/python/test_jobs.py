@@ -1,4 +1,4 @@
-"""Jobs of several processes under hvdrun. Each test starts one script of workers/."""
+"""Workers in the worlds of conftest.in_world, and those that need a job of their own since processes die or fork there."""
 
 import glob
 import importlib.util
@@ -23,62 +23,73 @@ def run_ok(processes, name, *arguments, **kwargs):
     return result
 
 
+both = pytest.mark.parametrize('ranks', [2, 4])  # for in_world
+
+
 @pytest.fixture(params=[2, 4])
 def processes(request, hvdrun, torch):
     return request.param
 
 
-def test_world(processes):
-    run_ok(processes, 'world.py', processes)
+@both
+def test_world(in_world, ranks):
+    in_world('world.py', ranks)
 
 
-def test_collectives_against_numpy(processes):
-    run_ok(processes, 'collectives.py', timeout_s=100)
+@both
+def test_collectives_against_numpy(in_world, ranks):
+    in_world('collectives.py', timeout_s=100)
 
 
-def test_objects_parameters_and_optimizer_state(processes):
-    run_ok(processes, 'objects.py')
+@both
+def test_objects_parameters_and_optimizer_state(in_world, ranks):
+    in_world('objects.py')
 
 
-def test_distributed_optimizer(processes):
-    run_ok(processes, 'optimizer.py')
+@both
+def test_distributed_optimizer(in_world, ranks):
+    in_world('optimizer.py')
 
 
-def test_buckets_of_gradients(hvdrun, torch):
-    run_ok(3, 'optimizer.py', 'buckets')
-    run_ok(4, 'buckets.py')
+@pytest.mark.parametrize('ranks, worker', [(3, ('optimizer.py', 'buckets')), (4, ('buckets.py',))])
+def test_buckets_of_gradients(in_world, ranks, worker):
+    in_world(*worker)
 
 
-def test_data_loader_processes(processes):
-    run_ok(processes, 'loader.py')
+@both
+def test_data_loader_processes(in_world, ranks):
+    in_world('loader.py')
 
 
 def test_forked_child_gets_one_sentence(processes):
     run_ok(processes, 'forked_child.py')
 
 
-def test_200_cycles_of_init_and_shutdown(processes):
-    run_ok(processes, 'cycles.py', 200, timeout_s=100)
+@both
+def test_200_cycles_of_init_and_shutdown(in_world, ranks):
+    in_world('cycles.py', 200, timeout_s=100)
 
 
-@pytest.mark.parametrize('processes, hosts', [(1, 1), (2, 1), (3, 1), (4, 2)])
-def test_Ca_a_hundred_worlds_of_errors_and_dropped_handles(hvdrun, torch, processes, hosts):
-    run_ok(processes, 'many_worlds.py', 100 if hosts == 1 else 20, timeout_s=110, hosts=hosts,
-           HOROVOD_DYNAMIC_PROCESS_SETS='1')
+@pytest.mark.parametrize('ranks, hosts', [(1, 1), (2, 1), (3, 1), (4, 2)])
+def test_Ca_a_hundred_worlds_of_errors_and_dropped_handles(in_world, ranks, hosts):
+    in_world('many_worlds.py', 100 if hosts == 1 else 20, timeout_s=110, HOROVOD_DYNAMIC_PROCESS_SETS='1')
 
 
-def test_disagreement_reaches_every_rank(processes):
-    result = run_ok(processes, 'disagree.py')
+@both
+def test_disagreement_reaches_every_rank(in_world, ranks):
+    result = in_world('disagree.py')
     for what in ('shape', 'rank', 'dtype', 'op', 'scale', 'gather', 'alltoall', 'scatter', 'scalar', 'root'):
-        assert len(lines(result.output, 'got {}: '.format(what))) == processes, str(result)
+        assert len(lines(result.output, 'got {}: '.format(what))) == ranks, str(result)
 
 
-def test_signal_handlers_run_during_a_wait(processes):
-    run_ok(processes, 'signals.py')
+@both
+def test_signal_handlers_run_during_a_wait(in_world, ranks):
+    in_world('signals.py')
 
 
-def test_duplicate_name(processes):
-    run_ok(processes, 'duplicate.py', 'first')
+@both
+def test_duplicate_name(in_world, ranks):
+    in_world('duplicate.py', 'first')
 
 
 @pytest.mark.parametrize('mode', ['small', 'large', 'waiting', 'peer', 'loader'])

@@ -26,3 +26,4 @@ for step in range(10):
     for i, handle in sorted(handles):
         digest.update(hvd.synchronize(handle).numpy().tobytes())
 print('hash', digest.hexdigest(), flush=True)
+print('ok', flush=True)
