@@ -21,6 +21,8 @@ CORE_VARIANTS = 2
 SOAK = "test_bench test_bench_hosts test_chaos test_elastic_storm test_elastic_storm_hosts test_install test_soak".split()
 # They compute in the process of pytest or in a world that is there: a variant costs milliseconds.
 CHEAP = "test_optimizer test_package test_runner test_runner_function test_tiers test_world_of_one".split()
+# Open MPI's ranks compute while they wait: one such job at a time.
+SPINNING = ["test_mpi_worlds"]
 
 
 def quarantined(path=os.path.join(HERE, "quarantine.txt")):
@@ -108,7 +110,7 @@ def chosen(items, tier, quarantine):
 def group_of(item):
     """Tests of one group run one after the other in one process: those that share hosts or a world. None: wherever there is room."""
     shared = getattr(item, "fixturenames", ())
-    if "rig" in shared:
+    if "rig" in shared or module_of(item) in SPINNING:
         return module_of(item)
     if "in_world" in shared:
         ranks, hosts = world_of(item)

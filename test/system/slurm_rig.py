@@ -7,7 +7,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from slowness import scaled  # noqa: E402
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc")
 START_S = 60
@@ -107,7 +111,7 @@ class Slurm:
         for i in range(1, nodes + 1):
             (self.folder / f"spool-{self.name(i)}").mkdir()
             self.call(*self.on_node(i, "slurmd", "-N", self.name(i)))
-        end = time.monotonic() + START_S
+        end = time.monotonic() + scaled(START_S)
         while self.idle_nodes() < nodes:
             if time.monotonic() > end:
                 raise TimeoutError("the nodes of Slurm did not come up; see " + str(self.folder))

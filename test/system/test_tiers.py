@@ -71,7 +71,7 @@ def test_the_list_of_quarantined_tests_has_a_date_and_a_reason(tmp_path):
 
 def test_files_that_are_named_exist(pytestconfig):
     names = {path.stem for folder in ("system", "python", "chaos") for path in (pytestconfig.rootpath / "test" / folder).glob("test_*.py")}
-    assert {*tiers.CORE, *tiers.SOAK, *tiers.CHEAP} <= names
+    assert {*tiers.CORE, *tiers.SOAK, *tiers.CHEAP, *tiers.SPINNING} <= names
 
 
 def test_tests_that_share_hosts_run_in_one_process():

@@ -10,6 +10,7 @@ further case comes: the job is ended.
 import contextlib
 import faulthandler
 import gc
+import importlib
 import io
 import json
 import os
@@ -19,6 +20,16 @@ import socket
 import sys
 import traceback
 import warnings
+
+
+def import_package():
+    """Before the first worker: what it replaces in a module is put back only if the module was there before."""
+    for name in ('horovod.numpy', 'horovod.torch', 'horovod.torch.elastic', 'horovod.torch.gradient_buckets',
+                 'horovod.torch.gradient_memory'):
+        try:
+            importlib.import_module(name)
+        except ImportError:  # there is no NumPy, or no PyTorch
+            pass
 
 
 def constants():
@@ -80,6 +91,7 @@ def outcome(case):
 
 def main(path):
     faulthandler.register(signal.SIGUSR1)  # where a rank hangs
+    import_package()
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(path)
     stream = connection.makefile('rw')
