@@ -92,29 +92,6 @@ CALLS = {
         "runtime/segment/alive.cc",  # the kernel wants the deadline of a futex as an absolute time
     ],
 }
-# Decisions take the time as an argument; these files alone ask for it. A ratchet: the list only shrinks.
-CLOCK_READERS = {
-    "cmd/hvd_perf/measure.h", "cmd/hvdrun/doctor.cc", "launcher/adopt/adopt.cc", "launcher/adopt/rendezvous.cc",
-    "launcher/agent/agent.cc", "launcher/agent/host/connectivity_probe.cc", "launcher/agent/driver_connection.cc",
-    "launcher/agent/host/host_questions.cc", "launcher/agent/host/host_inspection.cc",
-    "launcher/agent/host/pair_probe.cc", "launcher/doctor/doctor.cc",
-    "launcher/driver/agents/agent_connection.cc", "launcher/driver/agents/agent_connection.h", "launcher/driver/driver.cc", "launcher/places/place_holder.cc",
-    "launcher/generation/host_generations.cc", "launcher/jobs/dead_jobs.cc", "launcher/jobs/driver_status.cc",
-    "launcher/output/screen.cc", "launcher/process/cgroup.cc",
-    "launcher/process/local_process_host.cc", "launcher/process/process_tree.cc", "launcher/relay/relay_end.cc",
-    "launcher/tree/tree_links.cc", "runtime/api/session.cc", "runtime/api/world_joiner.cc",
-    "runtime/backends/hosts/coordination/coordination_link.cc", "runtime/backends/hosts/host_leader_service.cc",
-    "runtime/backends/hosts/negotiator.cc",
-    "runtime/backends/hosts/members/result_publisher.cc",
-    "runtime/backends/mpi/mpi_inter_host_comm.cc",
-    "runtime/backends/mpi/mpi_library.cc", "runtime/backends/mpi/mpi_mailbox.cc", "runtime/backends/mpi/mpi_world.cc",
-    "runtime/base/clock.cc", "runtime/base/clock.h", "runtime/base/read_file.cc", "runtime/bootstrap/agent_bootstrap.cc",
-    "runtime/bootstrap/agent_link.cc", "runtime/net/mesh/mesh.cc", "runtime/net/mesh/mesh_driver.cc",
-    "runtime/net/mesh/mesh_resolver.cc",
-    "runtime/segment/commit_point.cc",
-    "timeline/ticks.cc",  # the recorder's clock, where the processor's counter is none
-    "launcher/driver/services/timeline_service.cc",
-}
 # A mutex is a hvd::Mutex (runtime/base/mutex.h), whose fields the build asan checks; no other file has a std::mutex.
 MUTEX_CLASSES = {"runtime/base/mutex.h"}
 COLUMNS = 100
@@ -282,15 +259,6 @@ def command_complaints(path, text, exists):
     return [f"{path} names {command}, which does not exist" for command in named if not exists(command)]
 
 
-def clock_complaints(path, text):
-    reads = "SteadyNow()" in without_comments(text)
-    if reads and path not in CLOCK_READERS:
-        return [f"{path} asks for the time: take it as an argument, or add the file to CLOCK_READERS with good reason"]
-    if not reads and path in CLOCK_READERS:
-        return [f"{path} asks for the time no more: take it off CLOCK_READERS"]
-    return []
-
-
 def column_complaints(path, text):
     return [f"{path}:{number}: {len(line)} columns, {COLUMNS} are the limit"
             for number, line in enumerate(text.split("\n"), 1) if len(line) > COLUMNS]
@@ -437,11 +405,6 @@ def test_getenv_and_now_have_one_file():
     all_complaints(call_complaints, product_code())
 
 
-def test_only_shells_ask_for_the_time():
-    all_complaints(clock_complaints, product_code())
-    assert CLOCK_READERS <= set(FILES)
-
-
 @pytest.mark.parametrize("what, node_of", [
     ("folders", os.path.dirname),
     ("files", lambda path: os.path.splitext(path)[0]),  # a header and its .cc are one
@@ -513,15 +476,6 @@ def test_faults_are_for_tests_alone():
     assert "HVD_TESTING_FAULTS" not in read("pyproject.toml")
 
 
-@pytest.mark.parametrize("variable, value, presets", [
-    ("HVD_WITH_CUDA", "OFF", {"product", "alone", "asan", "tsan"}),
-    ("CMAKE_UNITY_BUILD", "OFF", {"alone"}),  # ON is the default, for pip as well
-    ("HVD_UNIT_TESTS", "OFF", {"ci"}),  # asan has them
-])
-def test_a_variable_has_this_value_in_these_presets_alone(variable, value, presets):
-    assert {name for name, variables in preset_variables().items() if variables.get(variable) == value} == presets
-
-
 def test_there_is_something_to_look_at():
     assert len(product_code()) > 20
 
@@ -575,12 +529,6 @@ def test_address_rule_allows_the_address():
 def test_call_rule_refuses(line):
     assert call_complaints("launcher/a.cc", line)
     assert not call_complaints("launcher/a.cc", "// " + line)
-
-
-def test_clock_rule_refuses():
-    assert clock_complaints("launcher/job/job.cc", "auto now = SteadyNow();")
-    assert clock_complaints("launcher/driver/driver.cc", "// SteadyNow() was here")
-    assert not clock_complaints("launcher/driver/driver.cc", "auto now = SteadyNow();")
 
 
 def test_circle_rule_refuses():
