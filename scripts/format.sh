@@ -11,4 +11,4 @@ case "${1:-}" in
   *) say "unknown option '$1': the only option is --check" && exit 2 ;;
 esac
 find autotune cmd configs discovery launcher runtime test timeline \( -name '*.h' -o -name '*.cc' -o -name '*.inc' -o -name '*.c' \) -print0 |
-  xargs --null --no-run-if-empty clang-format "${mode[@]}"
+  xargs --null --no-run-if-empty -P "$(nproc)" -n 64 clang-format "${mode[@]}"

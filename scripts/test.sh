@@ -30,13 +30,9 @@ failures=0
 current="the beginning"
 scratch=$(mktemp -d)
 torch_install=""
-trap clean_up EXIT
-trap stopped TERM INT
 export PYTHONDONTWRITEBYTECODE=1 HVD_TEST_TIER="$tier"
 [[ $tier == quick ]] && export HVD_TEST_TIER=core
 [[ $tier != soak ]] || export HVD_SOAK=1
-HVD_TEST_SLOWNESS="$("$PYTHON" test/slowness.py)"
-export HVD_TEST_SLOWNESS
 
 clean_up() {
   [[ -z $torch_install ]] || kill -- "-$torch_install" 2>/dev/null || true
@@ -51,7 +47,7 @@ part() {
   current="$what"
   say "$what ..."
   shift 2
-  "$@" > >(tee "$log") 2>&1 || rc=$?
+  ("$@") > >(tee "$log") 2>&1 || rc=$?
   note "$([[ $rc == 0 ]] && echo ok || echo FAILED)" $((SECONDS - start)) "$budget" "$what"
   [[ $rc == 0 ]] || failures=$((failures + 1))
   [[ $rc == 0 ]] || failed_tests "$log"
@@ -131,6 +127,7 @@ tidy() {
 
 programs() { ctest --preset release -j "$(nproc)" "$@"; }
 
+# The programs of the unit tests and what they need, nothing else.
 build_unit_tests() {
   local tests
   cmake --preset release -DHVD_WERROR=ON >"$scratch/configure" || { cat "$scratch/configure" && return 1; }
@@ -184,6 +181,10 @@ newest_torch() {
   esac
 }
 
+trap clean_up EXIT
+trap stopped TERM INT
+HVD_TEST_SLOWNESS="$("$PYTHON" test/slowness.py)"
+export HVD_TEST_SLOWNESS
 release=release
 [[ $tier != ci ]] || release=ci  # without the unit tests, which run under AddressSanitizer there
 if [[ $tier == quick ]]; then

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -356,6 +357,19 @@ def test_a_part_that_fails_fails_the_run_and_the_others_go_on(all_tests, option,
     assert code == 1 and named in failed and out.endswith("1 FAILED\n"), out
     assert re.search(r"FAILED +\d+ s .*\n +FAILED test/a.py::test_b - why\n", summary), out
     assert len(re.findall(r"^  ok ", summary, re.M)) >= 3
+
+
+def test_a_run_that_is_stopped_says_what_it_knows(tree, all_tests):
+    script = tree / "tree" / "scripts" / "test.sh"
+    (tree / "path" / "ctest").write_text("#!/bin/sh\necho waiting\nexec sleep 600\n")
+    process = subprocess.Popen([script, "--quick"], env={**environment(tree), "FAILS": "nothing of this"},
+                               stdout=subprocess.PIPE, text=True, start_new_session=True)
+    lines = iter(process.stdout.readline, "")
+    assert any("build of the unit tests ..." in line for line in lines)
+    os.killpg(process.pid, signal.SIGTERM)
+    rest = process.communicate(timeout=DEADLINE)[0]
+    assert process.returncode == 143 and "summary of tier quick" in rest, rest
+    assert "stopped before the end, in: build of the unit tests" in rest
 
 
 @pytest.mark.parametrize("words", [["--some"], ["--ci", "--soak"]])
