@@ -27,13 +27,6 @@ def at_home(monkeypatch):
 
 
 @pytest.fixture
-def late(at_home, monkeypatch):
-    """Gradients of any size are exchanged in synchronize(), but for the first ones of each parameter."""
-    from horovod.torch import gradient_memory
-    monkeypatch.setattr(gradient_memory, 'ranks_use_all_cores', lambda: True)
-
-
-@pytest.fixture
 def one_by_one(monkeypatch):
     """No gradient is so small that it travels with its neighbours."""
     from horovod.torch import parameters
@@ -41,7 +34,7 @@ def one_by_one(monkeypatch):
     monkeypatch.setattr(parameters, 'SMALL_BYTES', -1)
 
 
-@pytest.fixture(params=['at home', 'where they are', 'late', 'one by one'])
+@pytest.fixture(params=['at home', 'where they are', 'one by one'])
 def private(request, monkeypatch):
     """Gradients with memory of their own."""
     monkeypatch.setenv('HOROVOD_ELASTIC', '1')
@@ -59,7 +52,7 @@ def buckets(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], 'in_buckets', True)
 
 
-@pytest.fixture(params=['at home', 'where they are', 'late', 'one by one', 'in buckets'])
+@pytest.fixture(params=['at home', 'where they are', 'one by one', 'in buckets'])
 def active(request, monkeypatch):
     monkeypatch.setenv('HOROVOD_ELASTIC', '1')
     if request.param == 'in buckets':
@@ -167,61 +160,6 @@ def test_gradients_live_in_registered_memory(hvd, torch, at_home):
     assert all(a == addresses[0] for a in addresses)
 
 
-def test_gradients_that_are_given_up_stay_where_they_are_until_the_step(hvd, torch, late, one_by_one):
-    model = make_model(torch)
-    optimizer = wrap(hvd, torch, model)
-    for step in range(3):
-        optimizer.zero_grad(set_to_none=True)
-        loss_of(model, batch(torch)).backward()
-        parameters = list(model.parameters())
-        assert [registered(p) for p in parameters] == [step == 0] * len(parameters)
-        assert sorted(p.shape for p, _, _ in optimizer._late.waiting.values()) == ([] if step == 0 else sorted(
-            p.shape for p in parameters))
-        assert len(optimizer._handles) == (len(parameters) if step == 0 else 0)
-        kept = [p.grad for p in parameters]
-        optimizer.step()
-        assert not optimizer._late and all(p.grad is grad for p, grad in zip(parameters, kept))
-
-
-@pytest.mark.parametrize('ranks, of_all, told, allowed, late', [
-    (2, 2, '', 2, True), (2, 2, '', 3, True), (2, 2, '', 4, False), (2, 2, '', 1, False), (2, 4, '', 2, False),
-    (1, 1, '', 1, False), (4, 4, '6', 1, True), (4, 4, '8', 1, False), (4, 4, '0', 6, False)])
-def test_ranks_with_a_core_each_and_not_two_use_all_cores(torch, monkeypatch, ranks, of_all, told, allowed, late):
-    from horovod.torch import gradient_memory
-    monkeypatch.setenv('HVD_HOST_CORES', told)
-    monkeypatch.setattr(gradient_memory.mpi_ops, 'local_size', lambda: ranks)
-    monkeypatch.setattr(gradient_memory.mpi_ops, 'size', lambda: of_all)
-    monkeypatch.setattr(gradient_memory.os, 'sched_getaffinity', lambda pid: range(allowed))
-    assert gradient_memory.ranks_use_all_cores() == late
-
-
-def test_a_step_waits_for_the_thread_that_submits_late_gradients(hvd, torch, late, one_by_one, monkeypatch):
-    """So none is exchanged twice."""
-    from horovod.common import _library, _put_off
-    model = make_model(torch)
-    optimizer = wrap(hvd, torch, model)
-    begun, submit, submitted = threading.Event(), _library.Request.submit, []
-
-    def slow(request, *addresses):
-        begun.set()
-        time.sleep(0.05)
-        submitted.append(request)
-        return submit(request, *addresses)
-
-    for step in range(2):
-        optimizer.zero_grad(set_to_none=True)
-        loss_of(model, batch(torch)).backward()
-        if step == 1:
-            monkeypatch.setattr(_library.Request, 'submit', slow)
-            monkeypatch.setattr(_library.Request, 'run', lambda *unused: pytest.fail('exchanged twice'))
-            thread = threading.Thread(target=_put_off.submit_all)
-            thread.start()
-            assert begun.wait(60)
-        optimizer.step()
-    assert len(set(submitted)) == len(submitted) == len(list(model.parameters()))
-    thread.join()
-
-
 def test_gradients_that_meet_the_end_of_the_world_are_computed_anew(hvd, torch, active, monkeypatch):
     """By an optimizer that is no part of the state, whose load_state_dict() nobody calls."""
     from horovod.common import _library
@@ -250,29 +188,6 @@ def test_names_depend_on_the_order_of_use_in_an_elastic_job(hvd, torch, one_by_o
         optimizers[k].step()
     counts = [[int(name.partition('#')[2] or 1) for name in each] for each in names]
     assert [second - first for first, second in zip(*counts)] == [1] * len(counts[0])
-
-
-def test_the_last_that_was_put_off_may_go_to_another_thread(monkeypatch):
-    from horovod.common import _put_off
-
-    class LastIsGone(dict):
-        def popitem(self):
-            self.clear()
-            return dict.popitem(self)
-
-    monkeypatch.setattr(_put_off, 'owners', LastIsGone(owner=pytest.fail))
-    _put_off.submit_all()
-
-
-def test_a_late_gradient_is_no_reason_for_zero_grad_to_forget_it(hvd, torch, late):
-    model = make_model(torch)
-    optimizer = wrap(hvd, torch, model)
-    for _ in range(2):
-        optimizer.zero_grad(set_to_none=True)
-        loss_of(model, batch(torch)).backward()
-        with pytest.raises(AssertionError, match='while gradients are being exchanged'):
-            optimizer.zero_grad()
-        optimizer.step()
 
 
 def test_only_large_gradients_get_registered_memory(hvd, torch, private, monkeypatch):
@@ -440,13 +355,16 @@ def test_argument_errors(hvd, torch, either):
     wrap(hvd, torch, model, groups=2)
 
 
-def test_too_many_backwards(hvd, torch, active):
+def test_a_sum_is_not_added_to(hvd, torch, active):
+    """A second backward() before step(): the sum over the ranks would be counted once for each of them."""
     model = make_model(torch)
-    optimizer = wrap(hvd, torch, model)
+    optimizer = wrap(hvd, torch, model, op=hvd.Sum)
     loss_of(model, batch(torch)).backward()
-    with pytest.raises(AssertionError, match='backward_passes_per_step'):
+    with pytest.raises(AssertionError, match='backward_passes_per_step.*(weight|bias)'):
         loss_of(model, batch(torch)).backward()
-    optimizer.synchronize()
+    optimizer.zero_grad()
+    loss_of(model, batch(torch)).backward()
+    optimizer.step()
 
 
 def test_names_of_horovod_can_be_read(hvd, torch, active):
@@ -458,7 +376,7 @@ def test_names_of_horovod_can_be_read(hvd, torch, active):
     loss_of(model, batch(torch)).backward()
     assert optimizer._allreduce_delay == {p: 1 for p in parameters} and optimizer._handles == {}
     loss_of(model, batch(torch)).backward()
-    assert optimizer._allreduce_delay == {p: 0 for p in parameters} and set(optimizer._handles) == parameters
+    assert optimizer._handles == {} and all(p.grad is not None for p in parameters)  # combined
     assert not optimizer._synchronized
     optimizer.step()
     assert optimizer._handles == {} and optimizer._allreduce_delay == {p: 2 for p in parameters}
@@ -468,10 +386,11 @@ def test_a_parameter_that_left_the_groups_is_exchanged_no_more(hvd, torch, activ
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model)
     removed = optimizer.param_groups[0]['params'].pop()
+    for p in optimizer.param_groups[0]['params']:
+        p.grad = torch.ones_like(p)
     optimizer.step()
-    # Its place in a bucket travels with zeros.
-    assert removed.grad is None or in_buckets and not removed.grad.any()
-    assert all(p.grad is not None for p in optimizer.param_groups[0]['params'])
+    assert removed.grad is None
+    assert all((p.grad == 1).all() for p in optimizer.param_groups[0]['params'])
 
 
 def test_registered_memory_is_for_tensors_of_the_processor(hvd, torch):
@@ -480,14 +399,17 @@ def test_registered_memory_is_for_tensors_of_the_processor(hvd, torch):
     assert home.fits(torch.ones(3)) and not home.fits(torch.empty(3, device='meta'))
 
 
-def test_zero_grad_while_pending(hvd, torch, active):
-    model = make_model(torch)
-    optimizer = wrap(hvd, torch, model)
-    loss_of(model, batch(torch)).backward()
-    with pytest.raises(AssertionError, match='zero_grad'):
+def test_zero_grad_after_backward_drops_gradients(hvd, torch, active):
+    """As in plain PyTorch: nothing is under way any more. Also an accumulation that has not come to its end."""
+    for passes in (1, 2):
+        model = make_model(torch)
+        optimizer = wrap(hvd, torch, model, backward_passes_per_step=passes)
+        loss_of(model, 5 * batch(torch)).backward()
         optimizer.zero_grad()
-    optimizer.step()
-    optimizer.zero_grad()
+        for _ in range(passes):
+            (loss_of(model, batch(torch)) / passes).backward()
+        optimizer.step()
+        assert all(torch.allclose(a, b) for a, b in zip(values(model), plain_training(torch, 1)))
 
 
 def test_step_after_synchronize_warns(hvd, torch, either):
@@ -582,12 +504,18 @@ def test_compression(hvd, torch, private, dtype):
         assert p.grad.dtype == torch.float32 and torch.equal(p.grad, grad.to(getattr(torch, dtype)).float())
 
 
-def test_missing_gradients_become_zeros(hvd, torch, active):
+def test_a_gradient_that_no_rank_has_stays_none(hvd, torch, active):
+    """So that weight decay leaves the parameter alone, as in plain PyTorch."""
     model = make_model(torch)
-    optimizer = wrap(hvd, torch, model)
-    model[0](batch(torch)).sum().backward()
-    optimizer.step()
-    assert not model[2].weight.grad.any() and model[0].weight.grad.any()
+    before = values(model[2])
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.5),
+                                         gradient_as_bucket_view=in_buckets)
+    for _ in range(2):
+        optimizer.zero_grad(set_to_none=True)
+        model[0](batch(torch)).sum().backward()
+        optimizer.step()
+        assert model[2].weight.grad is None and model[0].weight.grad.any()
+    assert equal(torch, before, values(model[2]))
 
 
 def test_dynamic_requires_grad(hvd, torch, active):
@@ -706,7 +634,8 @@ def test_groups(hvd, torch, active, groups):
         optimizer.zero_grad()
         loss_of(model, batch(torch)).backward()
         if groups == 1:
-            assert len(set(map(id, optimizer._handles.values()))) == 1 and len(optimizer._handles) == 4
+            group, = {gradient.group for gradient in optimizer._gradients.values()}
+            assert len(group) == 4 and group[0].request is not None
         optimizer.step()
     assert equal(torch, values(model), plain_training(torch, 5))
 
@@ -739,24 +668,19 @@ def test_a_large_gradient_does_not_wait_for_the_small_ones(hvd, torch, monkeypat
         begun = dict(travelling)
         assert model[2].weight in begun[model[0].weight] | begun[model[0].bias]
         assert not begun[model[0].bias] & {model[0].bias, model[2].bias}
-        handles = optimizer._handles
-        assert handles[model[0].bias] is handles[model[2].bias]
-        assert len(set(map(id, handles.values()))) == 3
+        assert optimizer._gradients[model[0].bias].group is optimizer._gradients[model[2].bias].group
         optimizer.step()
     assert equal(torch, values(model), plain_training(torch, 3))
 
 
 @pytest.mark.parametrize('groups', [None, 1])
-def test_gradients_that_wait_for_the_rest_of_their_group(hvd, torch, monkeypatch, groups):
-    """They count as under way."""
+def test_gradients_do_not_wait_for_the_rest_of_their_group_that_no_rank_has(hvd, torch, monkeypatch, groups):
     monkeypatch.setenv('HOROVOD_ELASTIC', '1')
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model, groups=groups)
     model[0].weight.sum().backward()
-    assert not optimizer._handles
-    with pytest.raises(AssertionError, match='zero_grad'):
-        optimizer.zero_grad()
-    # step() exchanges the gradients that are there before the closure computes more.
+    assert optimizer._gradients[model[0].weight].is_combined and not optimizer._incomplete
+    optimizer.zero_grad()
     optimizer.step(lambda: loss_of(model, batch(torch)))
     optimizer.zero_grad()
     assert all(p.grad is None or not p.grad.any() for p in model.parameters())
@@ -796,17 +720,22 @@ def test_gradients_are_views_of_their_bucket(hvd, torch, buckets, set_to_none):
     model[0].weight.grad.requires_grad_(False)
 
 
-def test_a_bucket_travels_as_a_whole_once_all_ranks_have_its_layout(hvd, torch, buckets):
+def test_a_bucket_travels_as_a_whole_once_all_ranks_have_its_layout(hvd, torch, buckets, monkeypatch):
+    from horovod.common import _library
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model)
-    counts = []
+    counts, submit = [], _library.Request.submit
+
+    def counting(request, *addresses):
+        counts.append(len(addresses) // 2)
+        return submit(request, *addresses)
+
+    monkeypatch.setattr(_library.Request, 'submit', counting)
     for _ in range(3):
         optimizer.zero_grad()
         loss_of(model, batch(torch)).backward()
-        assert len(set(map(id, optimizer._handles.values()))) == 1 and len(optimizer._handles) == 4
-        handle, = [exchange.handle for exchange in set(optimizer._handles.values())]
-        counts.append(len(hvd.mpi_ops._handle_map[handle][0]))
         optimizer.step()
+    del counts[1::2]  # the agreements
     assert counts == [4, 1, 1]
 
 
@@ -870,8 +799,8 @@ def test_a_gradient_of_the_script_is_exchanged_and_kept_up_to_date(hvd, torch, b
     model[0](batch(torch)).sum().backward()
     model[2].weight.grad = torch.full((3, 7), 2.0)
     optimizer.synchronize()
-    assert (model[2].weight.grad == 2).all() and not model[2].bias.grad.any()
-    assert all(is_in_its_bucket(torch, p, optimizer) for p in model.parameters())
+    assert (model[2].weight.grad == 2).all() and model[2].bias.grad is None
+    assert is_in_its_bucket(torch, model[2].weight, optimizer)
     with optimizer.skip_synchronize():
         optimizer.step()
 

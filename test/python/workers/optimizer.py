@@ -10,7 +10,6 @@ import time
 import torch
 
 import horovod.torch as hvd
-from horovod.common import _put_off
 from horovod.torch import gradient_memory, parameters
 
 
@@ -197,59 +196,6 @@ def two_parameters(size=3, reverse=False):
                                     gradient_as_bucket_view=BUCKETS), two
 
 
-def step_of(optimizer, two, factor, before_step=lambda: None):
-    """The number of gradients that are late."""
-    optimizer.zero_grad(set_to_none=True)
-    sum([p.sum() * factor for _, p in two]).backward()
-    late = len(optimizer._late)
-    before_step()
-    optimizer.step()
-    assert not optimizer._late and not optimizer._under_way
-    return late
-
-
-def late_ones_meet_by_name():
-    """Whatever the order of the parameters."""
-    optimizer, two = two_parameters(reverse=hvd.rank() % 2 == 1)
-    for step in range(4):
-        late = step_of(optimizer, two, hvd.rank() + 1.0 + step)
-        assert late == (2 if step > 0 else 1), late  # the first with other strides never has a home
-        for _, p in two:
-            assert (p.grad == (hvd.size() + 1) / 2 + step).all(), p.grad
-
-
-def late_on_some_ranks():
-    optimizer, two = two_parameters()
-    for step in range(4):
-        gradient_memory.ranks_use_all_cores = lambda: (hvd.rank() + step) % 2 == 0
-        step_of(optimizer, two, hvd.rank() + 1.0)
-        for _, p in two:
-            assert (p.grad == (hvd.size() + 1) / 2).all(), p.grad
-    gradient_memory.ranks_use_all_cores = lambda: True
-
-
-def without_a_late_one_on_some_ranks():
-    optimizer, two = two_parameters()
-    for step in range(4):
-        step_of(optimizer, two if hvd.rank() == 0 else two[:1 + step % 2], 4.0)
-        assert (two[0][1].grad == 4.0).all()
-        others = 4.0 if step % 2 == 1 else 4.0 / hvd.size()
-        assert (two[1][1].grad == others).all(), two[1][1].grad
-
-
-def without_a_late_one_while_others_take_their_time():
-    """Rank 0 waits for one gradient after the other, also where the wait is cut into slices. It may not wait for the last one,
-    for which it has sent zeros, as the others send theirs only after the second."""
-    three = [(name, torch.nn.Parameter(torch.zeros(3))) for name in 'abc']
-    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in three], lr=1.0), named_parameters=three)
-    for _ in range(3):
-        pause = (lambda: None) if hvd.rank() == 0 else (lambda: time.sleep(0.4))
-        step_of(optimizer, three[:2] if hvd.rank() == 0 else three, hvd.rank() + 1.0, pause)
-        for name, p in three:
-            total = hvd.size() * (hvd.size() + 1) / 2 - (1 if name == 'c' else 0)
-            assert torch.allclose(p.grad, torch.full_like(p, total / hvd.size())), (name, p.grad)
-
-
 def other_models_on_other_ranks():
     """Two models whose parameters have the same names, of which each rank uses another one in its first step."""
     pairs = [two_parameters(), two_parameters()]
@@ -265,97 +211,28 @@ def other_models_on_other_ranks():
                 assert torch.allclose(p.grad, torch.full_like(p, share * 10.0 ** k)), (step, k, p.grad)
 
 
-def late_ones_that_disagree():
-    """All ranks get the error of the first in order of names, and the other is exchanged."""
-    optimizer, two = two_parameters(size=3 + hvd.rank())
+def gradients_that_disagree():
+    """All ranks get the error, and the other gradient is exchanged."""
+    optimizer, two = two_parameters(size=300000 + hvd.rank())
     for step in range(3):
+        optimizer.zero_grad(set_to_none=True)
         try:
-            step_of(optimizer, two, 1.0)
+            sum([p.sum() for _, p in two]).backward()
         except hvd.mpi_ops.HorovodInternalError as error:
-            assert 'allreduce.a' in str(error), error
+            assert 'a' in str(error), error
         else:
             raise AssertionError('no error')
-        assert not optimizer._late and not optimizer._under_way
-
-
-def a_call_that_waits_for_others_submits_late_ones():
-    """As with gradients that are submitted in backward(), ranks may wait for each other in different calls."""
-    def metric():
-        assert hvd.allreduce(torch.ones(2), name='metric').sum() == 2
-
-    def asynchronous():
-        hvd.synchronize(hvd.allreduce_async(torch.ones(2), name='async'))
-
-    def polled():
-        handle = hvd.allreduce_async(torch.ones(2), name='polled')
-        while not hvd.poll(handle):
-            pass
-        hvd.synchronize(handle)
-
-    def other_step():
-        other.step()
-
-    for wait in (metric, asynchronous, polled, hvd.barrier, other_step):
-        (optimizer, two), (other, others) = two_parameters(), two_parameters()
-        for step in range(2):
-            for each, its in ((optimizer, two), (other, others)):
-                each.zero_grad(set_to_none=True)
-                sum([p.sum() * (hvd.rank() + 1.0) for _, p in its]).backward()
-                assert len(each._late) == (2 if step > 0 else 1)
-            for call in (optimizer.step, wait) if hvd.rank() == 0 else (wait, optimizer.step):
-                call()
-            if wait is not other_step:
-                other.step()
-            assert not optimizer._late and not other._late and not _put_off.owners
-            for _, p in two + others:
-                assert (p.grad == (hvd.size() + 1) / 2).all(), p.grad
-
-
-def where_others_wait_in_each_step_none_is_late():
-    optimizer, two = two_parameters()
-    nothing = lambda: None
-    waits = (nothing, hvd.barrier, nothing, hvd.barrier, hvd.barrier, nothing, hvd.barrier, nothing)
-    late = [step_of(optimizer, two, hvd.rank() + 1.0, wait) for wait in waits]
-    assert late == [1, 2, 2, 2, 2, 0, 0, 0], late
-    assert all((p.grad == (hvd.size() + 1) / 2).all() for _, p in two)
-
-
-def once_one_is_early_the_others_of_the_step_are():
-    """As with SyncBatchNorm, whose backward() waits for the other ranks."""
-    class Waits(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 1.0
-
-        @staticmethod
-        def backward(ctx, grad):
-            hvd.barrier()
-            return grad
-
-    first, last = [torch.nn.Linear(3, 3) for _ in range(2)]
-    named = list(first.named_parameters('first')) + list(last.named_parameters('last'))
-    for _, p in named:
-        torch.nn.init.ones_(p)
-    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in named], lr=0.0), named_parameters=named)
-    for _ in range(4):
-        optimizer.zero_grad(set_to_none=True)
-        last(Waits.apply(first(torch.ones(1, 3) * (hvd.rank() + 1.0)))).sum().backward()
-        assert not optimizer._late
-        assert len(optimizer._under_way) == len(named)
-        optimizer.step()
-        assert (first.weight.grad == 3 * (hvd.size() + 1) / 2).all(), first.weight.grad
+        assert not optimizer._under_way
 
 
 def whatever_the_ranks_do(seeds=range(30)):
-    """Steps in which each rank has late gradients or none, uses some of the parameters, takes its time, and, where all are used
-    by all, waits in an order of its own."""
+    """Steps in which each rank uses some of the parameters, takes its time, and, where all are used by all, waits in an order of
+    its own."""
     optimizers = [two_parameters(), two_parameters()]
     for seed in seeds:
         alike, alone = random.Random(seed), random.Random(1000 * seed + hvd.rank())
         all_used = alike.random() < 0.5
         used = [[[all_used or alike.random() < 0.6 for _ in two] for _, two in optimizers] for _ in range(hvd.size())]
-        are_late = alone.random() < 0.7
-        gradient_memory.ranks_use_all_cores = lambda: are_late
         for (optimizer, two), mine in zip(optimizers, used[hvd.rank()]):
             optimizer.zero_grad(set_to_none=True)
             if any(mine):
@@ -368,30 +245,28 @@ def whatever_the_ranks_do(seeds=range(30)):
             call()
         for k, (_, two) in enumerate(optimizers):
             for i, (_, p) in enumerate(two):
-                expected = sum([rank + 1.0 for rank in range(hvd.size()) if used[rank][k][i]]) / hvd.size()
+                users = [rank for rank in range(hvd.size()) if used[rank][k][i]]
+                if not users:
+                    assert p.grad is None
+                    continue
+                expected = sum([rank + 1.0 for rank in users]) / hvd.size()
                 assert torch.allclose(p.grad, torch.full_like(p, expected)), (seed, k, i, p.grad, expected)
-    gradient_memory.ranks_use_all_cores = lambda: True
 
-
-LATE = (a_call_that_waits_for_others_submits_late_ones, where_others_wait_in_each_step_none_is_late,
-        once_one_is_early_the_others_of_the_step_are, late_ones_meet_by_name, late_on_some_ranks,
-        without_a_late_one_on_some_ranks, without_a_late_one_while_others_take_their_time, late_ones_that_disagree,
-        whatever_the_ranks_do)
 
 hvd.init()
 torch.set_num_threads(1)
-# Small gradients where they are, all in registered memory, and all late. Those of GPUs are where they are. Buckets can be neither
+# Small gradients where they are, all in registered memory, and one by one. Those of GPUs are where they are. Buckets can be neither
 # compressed nor kept.
 ON_GPUS = not gradient_memory.pays_for_a_home(torch.empty(1 << 20))
 WAYS = ((0, False),) if BUCKETS or ON_GPUS else ((gradient_memory.HOME_ABOVE, False), (0, False), (0, True))
-for home_above, late in WAYS:
+for home_above, one_by_one in WAYS:
     gradient_memory.HOME_ABOVE = home_above
-    gradient_memory.ranks_use_all_cores = lambda: late
-    if late:
+    if one_by_one:
         parameters.SMALL_BYTES = -1
     for part in (averages, sums_and_predivide, passes, fp16, other_layers_on_other_ranks, frozen_on_the_way, closure,
-                 old_gradients, sparse_as_dense, large, other_models_on_other_ranks) + (LATE if late else ()):
-        if BUCKETS and part in (fp16, old_gradients):
+                 old_gradients, sparse_as_dense, large, other_models_on_other_ranks, gradients_that_disagree,
+                 whatever_the_ranks_do):
+        if BUCKETS and part in (fp16, old_gradients, gradients_that_disagree):
             continue
         part()
         hvd.barrier()

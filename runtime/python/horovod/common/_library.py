@@ -6,7 +6,7 @@ each call.
 
 import ctypes
 
-from horovod.common import _native, _put_off
+from horovod.common import _native, _waiting
 from horovod.common.exceptions import HorovodInternalError
 
 # hvd_status
@@ -246,23 +246,26 @@ def enabled(feature):
 # ---- elastic worlds
 
 
+def _slice_ms():
+    return _waiting.SLICE_MS if _waiting.watchers else WAIT_SLICE_MS
+
+
 def commit():
     """Comes to the next commit of this rank; gives the bits of hvd_update by which all ranks act at it, mostly 0."""
     update = _int32()
     reference = ctypes.byref(update)
     hvd_commit = lib().hvd_commit
-    _put_off.submit_all()
     while True:
-        status = hvd_commit(WAIT_SLICE_MS, reference)
+        status = hvd_commit(_slice_ms(), reference)
         if status == OK:
             return update.value
         if status != IN_PROGRESS:
             raise error(status)
+        _waiting.tick()
 
 
 def give_up():
     """Fails what is pending and what comes later in this world, which is not left by that."""
-    _put_off.owners.clear()  # the next world does not know of them
     lib().hvd_give_up()
 
 
@@ -293,7 +296,7 @@ def init(rank_lists, mpi_comm=None, world_ranks=()):
 def add_process_set(ranks):
     """Registers a set on all ranks and gives its id."""
     array, number = _int32_array(ranks), _int32()
-    _put_off.submit_all()
+    _waiting.tick()  # the call has no slices
     status = lib().hvd_add_process_set(array, len(ranks), ctypes.byref(number))
     if status != OK:
         raise error(status)
@@ -302,7 +305,7 @@ def add_process_set(ranks):
 
 def remove_process_set(process_set_id):
     """Removes a set on all ranks."""
-    _put_off.submit_all()
+    _waiting.tick()  # the call has no slices
     status = lib().hvd_remove_process_set(process_set_id)
     if status != OK:
         raise error(status)
@@ -398,7 +401,7 @@ class Request(object):
         waits on."""
         if addresses != self._addresses:
             self._place(addresses)
-        status = _lib.hvd_run_for(self._request_ref, WAIT_SLICE_MS, self._handle_ref)
+        status = _lib.hvd_run_for(self._request_ref, _slice_ms(), self._handle_ref)
         if status == OK:
             return None
         if status == IN_PROGRESS:
@@ -469,11 +472,12 @@ def wait(handle):
     """Waits until the handle is done, and gives the exception to raise, or None."""
     hvd_wait = _lib.hvd_wait
     while True:
-        status = hvd_wait(handle, WAIT_SLICE_MS)
+        status = hvd_wait(handle, _slice_ms())
         if status == OK:
             return None
         if status != IN_PROGRESS:
             return error(status)
+        _waiting.tick()
 
 
 class _ResultRoom(object):
@@ -514,7 +518,7 @@ class Outcome(object):
     __slots__ = ('error', 'outputs', 'received_splits', 'last_joined_rank')
 
 
-def wait_result(handle, output_count=0, splits_count=0):
+def wait_result(handle, output_count=0, splits_count=0, answers=True):
     """wait() that also gives the result. outputs: (address, rows) of each; memory at an address is the caller's, and
     has to go back by hvd_free; it is None when there is not one element."""
     idle = _rooms.setdefault((output_count, splits_count), []) if output_count <= _KEPT_OUTPUTS else []
@@ -525,9 +529,11 @@ def wait_result(handle, output_count=0, splits_count=0):
     room.empty(output_count, splits_count)
     hvd_wait_result = _lib.hvd_wait_result
     while True:
-        status = hvd_wait_result(handle, WAIT_SLICE_MS, room.ref)
+        status = hvd_wait_result(handle, _slice_ms(), room.ref)
         if status != IN_PROGRESS:
             break
+        if answers:
+            _waiting.tick()
     outcome = Outcome()
     outcome.error = None if status == OK else error(status)
     outcome.outputs = [(output.data, shape[0]) for output, shape in room.each]

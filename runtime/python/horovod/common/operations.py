@@ -5,7 +5,7 @@ front of it. An asynchronous call gives an int handle; the tensors of a pending 
 until synchronize() has seen its end.
 """
 
-from horovod.common import _library, _put_off, registered
+from horovod.common import _library, _waiting, registered
 
 _KEPT_REQUESTS = 4096
 
@@ -111,7 +111,7 @@ class Operations(object):
     def __init__(self, framework):
         _library.lib()  # ImportError now
         self._framework = framework
-        self._runners = self._of_the_interpreter(_library.WAIT_SLICE_MS)
+        self._runners = self._of_the_interpreter(_waiting.SLICE_MS)
         self._starters = self._of_the_interpreter(0)
         # handle -> (output, inputs) when the output was there before, else a _Pending
         self.pending = {}
@@ -150,8 +150,6 @@ class Operations(object):
 
     def _run(self, collective, operation, tensor, in_place, name, process_set, op, root_rank, prescale=1.0,
              postscale=1.0):
-        if _put_off.owners:
-            _put_off.submit_all()
         framework = self._framework
         runner = self._runners.get(collective)
         if runner is not None and (in_place or framework.is_plain(tensor)):
@@ -162,6 +160,7 @@ class Operations(object):
                 self._abandoned.append((output, tensor))
                 raise
             if handle == 0:
+                _waiting.count()
                 return output
             if handle is not None:
                 return self.synchronize(self._begun(handle, tensor, output))
@@ -178,7 +177,10 @@ class Operations(object):
         if handle is not None:
             self.pending[handle] = (output, tensor)
         self._keep(key, request)
-        return output if handle is None else self.synchronize(handle)
+        if handle is not None:
+            return self.synchronize(handle)
+        _waiting.count()
+        return output
 
     def _begun(self, handle, tensor, output):
         """The handle that a function of the interpreter has given, if it is one; its tensors are kept alive."""
@@ -324,19 +326,19 @@ class Operations(object):
         request = self._requests.pop(key, None)
         if request is None:
             request = _library.Request(_library.BARRIER, None, (), process_set=key[1])
-        _put_off.submit_all()
         handle = request.submit()
         self._keep(key, request)
         error = _library.wait(handle)
+        _waiting.count()
         if error is not None:
             raise error
 
     def join(self):
         """Waits until all ranks have joined and gives the last of them."""
-        _put_off.submit_all()
-        outcome = _library.wait_result(_library.Request(_library.JOIN, None, ()).submit())
+        outcome = _library.wait_result(_library.Request(_library.JOIN, None, ()).submit(), answers=False)
         if outcome.error is not None:
             raise outcome.error
+        _waiting.joined()
         return outcome.last_joined_rank
 
     # ---- handles
@@ -352,8 +354,10 @@ class Operations(object):
 
         Returns: True or False; True for a handle that is not known or was waited for.
         """
-        _put_off.submit_all()
-        return handle not in self.pending or _library.poll(handle)
+        done = handle not in self.pending or _library.poll(handle)
+        if not done and _waiting.watchers:
+            _waiting.tick(exact=False)
+        return done
 
     def synchronize(self, handle):
         """Waits for an asynchronous operation and returns its output.
@@ -378,8 +382,12 @@ class Operations(object):
         entry = self.pending.get(handle)
         if entry is None:
             return None
-        if _put_off.owners:
-            _put_off.submit_all()
+        output = self.finish(handle, entry)
+        _waiting.count()
+        return output
+
+    def finish(self, handle, entry):
+        """synchronize() of a handle whose entry in `pending` the caller has, by a wait of the adapter's own."""
         if type(entry) is _Pending:
             return self._finish(handle, entry)
         error = _library.wait(handle)

@@ -1,6 +1,5 @@
 """Where gradients are while they are exchanged: in registered memory, and in the order of their parameter's strides."""
 
-import os
 import sys
 
 import torch
@@ -82,19 +81,6 @@ def pays_for_a_home(p):
     return p.device.type == 'cpu' and p.numel() * p.element_size() > HOME_ABOVE
 
 
-def ranks_use_all_cores():
-    """Whether all ranks are on this host and have a core each, but not two: then a thread of the runtime that works while
-    backward() runs takes the time from it."""
-    ranks = mpi_ops.local_size()
-    return 1 < ranks == mpi_ops.size() and ranks <= _cores_of_host() < 2 * ranks
-
-
-def _cores_of_host():
-    """Those that the ranks of this host may use."""
-    told = os.environ.get('HVD_HOST_CORES', '')  # by a launcher that binds each rank to some of them
-    return int(told) if told.isdigit() else len(os.sched_getaffinity(0))
-
-
 class GradientForm(object):
     """All that decides how a gradient is described, and that description."""
 
@@ -137,10 +123,6 @@ class GradientHome(object):
         """Whether this is the tensor that it was lent to last."""
         return (self._address is not None and tensor.layout is torch.strided and tensor.data_ptr() == self._address
                 and tensor.stride() == self._strides and self.fits(tensor))
-
-    def give_back(self):
-        """Its memory is free once the tensor that has it is gone; the next tensor gets new."""
-        self._buffer = self._address = None
 
     def _references(self):
         return sys.getrefcount(self._buffer)

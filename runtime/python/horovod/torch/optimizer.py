@@ -6,27 +6,29 @@ buffer is free at once (GradientHome). Small ones, and whatever stands in the wa
 already, create_graph, compression, or odd strides, are reduced where they are, at the price of a copy in the runtime.
 The smallest of neighbours travel together (small_together).
 
-Where no core is left for that, large ones stay where PyTorch put them until synchronize() exchanges them (LateGradients).
+At the end of each backward() the ranks agree which gradients all of them have computed (agreement.py). Those are combined when
+backward() returns. The others stay under way, watched by a Guard, until step() or synchronize().
 """
 
 import contextlib
 import inspect
+import itertools
 import warnings
 import weakref
 
 import torch
 
-from horovod.common import _library, _native
+from horovod.common import _library, _native, _waiting
 from horovod.common.operations import check_op, process_set_id
 from horovod.common.process_sets import global_process_set
-from horovod.torch import framework, freed_memory, gradient_buckets, gradient_memory, mpi_ops
+from horovod.torch import (
+    agreement, closures, end_of_backward, framework, freed_memory, gradient_buckets, gradient_memory, mpi_ops)
 from horovod.torch.adasum_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.compression import Compression, NoneCompressor
-from horovod.torch.late_gradients import LateGradients
-from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size, synchronize
+from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size
 from horovod.torch.parameters import (
-    after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, keep_travel_name, names_of,
-    small_together, travel_name)
+    after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, keep_travel_name, loses_hook,
+    names_of, small_together, travel_name)
 
 
 class _Exchange(object):
@@ -41,33 +43,35 @@ class _Exchange(object):
         self.bucket = bucket  # of which they are views
 
 
-_LATE = _Exchange((), None)  # of gradients that synchronize() exchanges
-
 
 class _Gradient(object):
     """The gradient of one parameter, from autograd to step(). The parameter's hooks own it, so it holds the parameter
     weakly. A step looks at it some ten times, which attributes make cheaper than dictionaries of tensors, and each object that
     a step makes for a gradient brings the next run of the garbage collector nearer."""
 
-    __slots__ = ('parameter', 'name', 'delay', 'home', 'given_up', 'form', 'group', 'bucket', 'place', 'stream', 'request',
-                 'exchange', 'tensor', 'context', 'sparse_dim')
+    __slots__ = ('parameter', 'name', 'delay', 'is_combined', 'guard', 'follows', 'home', 'form', 'group', 'bucket', 'place', 'stream', 'request',
+                 'exchange', 'tensor', 'context', 'sparse_dim', 'last', 'lost_hook')
 
     def __init__(self, p, name, delay):
         self.parameter = weakref.ref(p)
         self.name = name
         self.delay = delay  # backward passes until it is exchanged
+        self.is_combined = False  # in this step, since autograd added to it last
+        self.follows = False  # that of another optimizer, which is combined first
+        self.guard = None  # while it is not combined after the end of backward()
         self.home = None  # its registered memory
-        self.given_up = 0  # backward passes in a row that found no p.grad
         self.form = None  # of the last one that travelled where it was
         self.group = (self,)  # those that are exchanged together
         self.bucket = None  # of which they are views, and the place in it
         self.place = 0
         self.stream = None  # of a group on a device: where this one was ready
-        self.request = None  # of a group's first one: (what describes their tensors, number of the set, prepared request)
+        self.request = None  # of a group's first one: (what describes their tensors, number of the set, prepared request, group)
         self.exchange = None  # under way
         self.tensor = None  # that the runtime works on meanwhile; None for a sparse one
         self.context = None  # of its compression
         self.sparse_dim = None  # of its gradients, where they are sparse
+        self.lost_hook = None  # of the parameter: whether the hook after accumulation is gone
+        self.last = None  # weak reference to the one that was combined last, where adding to it is a fault
 
     def forget_exchange(self):
         self.exchange = self.tensor = self.context = None
@@ -89,7 +93,11 @@ class _DistributedOptimizer(object):
         self._gradients = {}  # p -> _Gradient, in the order of param_groups
         self._under_way = {}  # _Exchange -> None, in the order in which they were submitted
         self._incomplete = set()  # the first ones of groups that wait for some of their gradients
-        self._late = LateGradients()
+        self._hvd_number = next(_numbers)  # in the order of wrapping
+        self._agreement = None
+        self._backward = None  # in which a gradient came last
+        self._has_failed = False  # the last backward(), by an exception
+        self._by_name = ()  # all gradients
         self._hooks = []
         self._synchronized = False
         self._should_synchronize = True
@@ -99,6 +107,10 @@ class _DistributedOptimizer(object):
         if self._hooked:
             self._adopt_parameters()
             self._make_groups(groups)
+            if self._gradients:
+                self._agreement_now()
+                if not self._elastic:
+                    self._agreement_name()  # all ranks wrap their optimizers in the same order
 
     def _make_groups(self, groups):
         parameters = list(self._gradients)
@@ -140,52 +152,76 @@ class _DistributedOptimizer(object):
     def _adopt_parameters(self):
         """Hooks every parameter that wants gradients now and had none of our hooks so far: all at construction,
         later those that were unfrozen or added with add_param_group()."""
-        adopted = False
+        adopted = []
         for i, group in enumerate(self.param_groups):
             for j, p in enumerate(group['params']):
-                if p.requires_grad and p not in self._gradients:
-                    name = self._parameter_names.setdefault(p, default_name(i, j))
-                    self._gradients[p] = gradient = _Gradient(p, name, self.backward_passes_per_step)
-                    keep_travel_name(p, name, self.process_set)
-                    self._register_hooks(p, gradient)
-                    adopted = True
+                gradient = self._gradients.get(p)
+                if gradient is None:
+                    if p.requires_grad:
+                        name = self._parameter_names.setdefault(p, default_name(i, j))
+                        self._gradients[p] = gradient = _Gradient(p, name, self.backward_passes_per_step)
+                        keep_travel_name(p, name, self.process_set)
+                        self._register_hooks(p, gradient)
+                        adopted.append(gradient)
+                elif gradient.lost_hook is not None and gradient.lost_hook(p):
+                    self._hooks.append(self._hook_after(p, gradient))
+                    adopted.append(gradient)
         if adopted:
             freed_memory.keep([bytes_of_gradient(p) for p in self._gradients if p.device.type == 'cpu'])
+        return adopted
+
+    def _follows(self, p, gradient):
+        """Whether another optimizer has this parameter, too, and combines its gradient first. This one then combines what is the
+        same on all ranks, which changes an average no more."""
+        reference, owner = _owners.get(id(p), (None, None))
+        owner = owner() if reference is not None and reference() is p else None
+        if owner is self:
+            return False
+        if owner is None or not owner._takes_part():
+            _owners[id(p)] = (weakref.ref(p, lambda _, key=id(p): _owners.pop(key, None)), weakref.ref(self))
+            return False
+        if self.op != Average or owner.op != Average or owner.process_set is not self.process_set:
+            raise AssertionError(
+                'The gradient of {} belongs to two DistributedOptimizers, which goes only where both have op=hvd.Average and the '
+                'same process set. Drop the other one before backward() (del), or give both the same arguments.'
+                .format(gradient.name))
+        return True
 
     def _register_hooks(self, p, gradient):
-        # Hooks outlive the optimizer, since the parameter owns them; they must not keep it alive.
         this = weakref.ref(self)
 
         def before_accumulation(grad):
             optimizer = this()
             return None if optimizer is None else optimizer._bring_home(gradient, grad)
 
-        def after_accumulation(*unused):
-            optimizer = this()
-            if optimizer is not None:
-                optimizer._gradient_is_ready(gradient)
-
         at_home = self._compression is NoneCompressor and p.is_leaf and not self._as_bucket_view
         if at_home and gradient_memory.pays_for_a_home(p):
             before_accumulation.__torch_unserializable__ = True  # silences a warning when p is pickled
             gradient.home = gradient_memory.GradientHome(p)
             self._hooks.append(p.register_hook(before_accumulation))
-        self._hooks.append(after_gradient(p, after_accumulation))
+        self._hooks.append(self._hook_after(p, gradient))
+
+    def _hook_after(self, p, gradient):
+        # Hooks outlive the optimizer, since the parameter owns them; they must not keep it alive.
+        this = weakref.ref(self)
+
+        def after_accumulation(*unused):
+            optimizer = this()
+            if optimizer is not None:
+                optimizer._gradient_is_ready(gradient)
+
+        gradient.lost_hook = loses_hook(p)
+        return after_gradient(p, after_accumulation)
 
     def _bring_home(self, gradient, grad):
         """Runs before autograd adds `grad` to p.grad: a copy in registered memory, or None to leave it alone."""
         p = gradient.parameter()
         if p is None or grad is None or p.grad is not None:
-            gradient.given_up = 0
             return None
         # With grad mode on, the gradient is itself part of a graph (create_graph).
         if torch.is_grad_enabled() or not self._takes_part():
             return None
-        gradient.given_up += 1  # once may be the first time of all, after which the script keeps p.grad
         home = gradient.home
-        if gradient.given_up > 1 and self._late.may_have(gradient):
-            home.give_back()
-            return None
         if grad.layout != torch.strided or not home.fits(grad):
             return None
         tensor = home.tensor(p)
@@ -199,26 +235,34 @@ class _DistributedOptimizer(object):
         p = gradient.parameter()
         if p is None or not self._takes_part():
             return
+        if self._has_failed:
+            self._recover_in_backward()
         if gradient.delay <= 0 or gradient.exchange is not None:
-            raise AssertionError(
-                'Gradients were computed more than backward_passes_per_step times before step() was called; call '
-                'step(), or give DistributedOptimizer a larger backward_passes_per_step.')
+            raise AssertionError(_TOO_MANY.format(
+                gradient.name, 'its gradient of the last backward() is not combined yet, since not all ranks have computed it'))
+        if gradient.is_combined:
+            self._compute_again(gradient, p)
         gradient.delay -= 1
         if gradient.bucket is not None:
             gradient.bucket.bring(gradient)
         if len(gradient.group) > 1:
             gradient.stream = framework.place_of_work(p)  # not always that of the last one, in which the group is submitted
-            if not _all_ready(gradient.group):
-                if gradient.delay == 0:
-                    self._incomplete.add(gradient.group[0])
-                return
         if gradient.delay == 0:
-            if self._is_late(gradient, p.grad):
-                gradient.exchange = _LATE
-                self._late.add(self._travel_name(gradient), gradient, p.grad)
-                self._late.put_off(self._submit_late)
-            else:
+            self._agreement_now().is_complete = False
+            self._backward = end_of_backward.expect(self, self._backward)
+            gradient.follows = self._follows(p, gradient)
+            if not gradient.follows and (len(gradient.group) == 1 or _all_ready(gradient.group)):
                 self._submit_ready(gradient.group)
+            else:
+                self._incomplete.add(gradient.group[0])
+
+    def _compute_again(self, gradient, p):
+        """A second backward() has added to a gradient that is the same on all ranks. The average of the sum is that of the
+        second gradient and the first; other operations would count the first one once for each rank."""
+        gradient.is_combined = False
+        if self.op != Average and gradient.last is not None and p.grad is gradient.last():
+            raise AssertionError(_TOO_MANY.format(
+                gradient.name, 'with another operation than hvd.Average its gradient would be combined twice'))
 
     def _submit_ready(self, group):
         try:
@@ -228,9 +272,6 @@ class _DistributedOptimizer(object):
                 if gradient.exchange is None:
                     gradient.delay = self.backward_passes_per_step
             raise
-
-    def _is_late(self, gradient, grad):
-        return self._late.may_have(gradient) and grad.layout == torch.strided and not gradient.home.holds(grad)
 
     # ---- exchange
 
@@ -256,9 +297,12 @@ class _DistributedOptimizer(object):
         if len(group) > 1:
             for place in {gradient.stream for gradient in group} - {None}:
                 framework.adapter.follow(*place)
-        if group[0].bucket is not None:
+        if group[0].bucket is not None and group is group[0].group:
             self._submit_bucket(group[0].bucket, dense, sparse)
         elif dense:
+            for gradient in dense:
+                if gradient.bucket is not None:
+                    gradient.bucket.bring(gradient)
             self._submit_dense(dense)
 
     def _submit_sparse(self, gradient):
@@ -340,39 +384,18 @@ class _DistributedOptimizer(object):
     def _request(self, group, described):
         prepared = group[0].request
         number = self.process_set.process_set_id  # a new world may have another for the set
-        if prepared is None or prepared[0] != described or prepared[1] != number:
+        if prepared is None or prepared[0] != described or prepared[1] != number or prepared[3] != group:
             prescale, postscale = self._scaling()
             prepared = group[0].request = (described, number, mpi_ops._operations.describe(
-                _library.ALLREDUCE, self._exchange_name(group), described, self.op, 0, number, prescale, postscale))
+                _library.ALLREDUCE, self._exchange_name(group), described, self.op, 0, number, prescale, postscale), group)
         return prepared[2]
 
     def _exchange_name(self, group):
         first = group[0]
-        if first.bucket is not None:
+        if first.bucket is not None and group is first.bucket.gradients:
             return 'allreduce.{}'.format(travel_name(first.parameter(), first.bucket.name, self.process_set))
         name = 'allreduce.{}'.format(self._travel_name(first))
         return 'grouped_{}+{}'.format(name, len(group) - 1) if len(group) > 1 else name
-
-    def _submit_missing(self):
-        """Starts what backward() did not: parameters that took no part in it send zeros, since others may have
-        computed a gradient for them."""
-        self._adopt_parameters()
-        for group in self.param_groups:
-            for p in group['params']:
-                gradient = self._gradients.get(p)
-                if gradient is not None and gradient.exchange is None:
-                    self._part_from_removed(gradient.group)
-                    self._submit_zeros(gradient.group)
-
-    def _part_from_removed(self, group):
-        """A parameter that left param_groups and has no gradient does not travel with its neighbours any more."""
-        if len(group) == 1 or not self._grouped_by_size:
-            return
-        present = {p for each in self.param_groups for p in each['params']}
-        gone = [g for g in group if g.parameter().grad is None and g.parameter() not in present]
-        rest = tuple([gradient for gradient in group if gradient not in gone])
-        for gradient in group:
-            gradient.group = (gradient,) if gradient in gone else rest
 
     def _submit_zeros(self, group):
         for gradient in group:
@@ -393,7 +416,9 @@ class _DistributedOptimizer(object):
 
     def _finish(self, exchange, write):
         """Waits for an exchange and, unless the step failed already, writes its gradients back."""
-        result = exchange.wait() if exchange.handle is None else synchronize(exchange.handle)
+        operations = mpi_ops._operations
+        handle = exchange.handle
+        result = exchange.wait() if handle is None else operations.finish(handle, mpi_ops._handle_map[handle])
         if exchange.bucket is not None:
             exchange.bucket.note_exchanged()
         if not write:
@@ -402,10 +427,16 @@ class _DistributedOptimizer(object):
             p = gradient.parameter()
             if p is None:
                 continue
+            if gradient.guard is not None:
+                p.grad, gradient.guard = gradient.guard.original, None
             if gradient.tensor is None:
                 p.grad = result
             else:
                 self._write_back(p, gradient.tensor, gradient.context)
+            gradient.is_combined = True
+            gradient.delay = self.backward_passes_per_step
+            if self.op != Average:
+                gradient.last = weakref.ref(p.grad)
 
     def _write_back(self, p, tensor, ctx):
         grad = p.grad
@@ -420,75 +451,243 @@ class _DistributedOptimizer(object):
             grad.copy_(reduced)
 
     def synchronize(self):
-        """Waits until all gradients are combined. step() does it; call it before if you need them earlier, for
-        example to clip them, and then step within skip_synchronize()."""
+        """Waits until the gradients of all ranks are combined, with zeros for those that this rank does not have.
+
+        Mostly they are when backward() returns. They are not where another rank has not computed a gradient
+        in that backward(): there, call this before you read or change gradients, and then step() within
+        skip_synchronize(). All ranks have to call it."""
         if self._takes_part():
             with torch.no_grad():
                 self._synchronize()
         self._synchronized = True
 
     def _synchronize(self):
+        self._has_failed = False  # what there is takes part
+        self._adopt_parameters()
+        if not self._gradients or self._agreement_now().is_complete:
+            return
+        try:
+            self._begin_round(agreement.STEP)
+            self._agree(agreement.STEP)
+        except mpi_ops.HorovodInternalError as error:
+            self._finish_all(error, write=False)
+            self._reset_counters()
+            raise
+        self._reset_counters()
+        self._agreement.is_complete = True
+
+    # ---- agreement
+
+    def _agreement_now(self):
+        """The agreement, over the parameters that are there now."""
+        if self._agreement is None:
+            this = weakref.ref(self)
+            self._agreement = agreement.Agreement(lambda: this()._agreement_name(), self.process_set)
+        if len(self._by_name) != len(self._gradients):
+            self._by_name = tuple(sorted(self._gradients.values(), key=lambda gradient: gradient.name))
+            self._agreement.set_members([gradient.name for gradient in self._by_name])
+        return self._agreement
+
+    def _agreement_name(self):
+        # Two optimizers may have the same parameters; the agreement has a name of its own, as a parameter has.
+        return 'backward.{}'.format(travel_name(self._agreement, 'end of ' + self._by_name[0].name, self.process_set))
+
+    def _begin_end_of_backward(self):
+        self._begin_round(agreement.BACKWARD)
+
+    def _end_backward(self):
+        """Combines the gradients that all ranks have computed, and guards the others."""
+        try:
+            self._agree(agreement.BACKWARD)
+        finally:
+            for exchange in self._under_way:
+                self._watch(exchange.group, True)
+            for first in self._incomplete:
+                self._watch([gradient for gradient in first.group if gradient.delay == 0], False)
+
+    @staticmethod
+    def _watch(group, under_way):
+        for gradient in group:
+            p = gradient.parameter()
+            if gradient.guard is None and p is not None and p.grad is not None:
+                gradient.guard = end_of_backward.Guard(p, under_way)
+
+    def _check_guards(self):
+        for gradient in self._by_name:
+            p = gradient.parameter()
+            if gradient.guard is not None and p is not None and not gradient.guard.is_intact(p):
+                raise RuntimeError(
+                    'The gradient of {} was changed after backward(), but it was not combined yet, since some ranks have not '
+                    'computed it in that backward(). Call optimizer.synchronize() on all ranks after backward(), then change '
+                    'gradients, and then call optimizer.step() inside `with optimizer.skip_synchronize():`.'.format(gradient.name))
+
+    def _begin_round(self, kind):
+        for gradient in self._adopt_parameters():  # unfrozen in the middle of a step
+            if kind == agreement.BACKWARD and self.backward_passes_per_step == 1 and gradient.parameter().grad is not None:
+                gradient.delay = 0
+                self._incomplete.add(gradient.group[0])
+        agreed = self._agreement_now()
+        if kind != agreement.DROP:
+            self._check_guards()
+        at_step = kind == agreement.STEP
+        ready, present = [], []
+        for gradient in self._by_name:
+            p = gradient.parameter()
+            if at_step:
+                has = not gradient.is_combined and p is not None and p.grad is not None
+                ready.append(1)
+            else:
+                has = gradient.delay == 0 and (gradient.exchange is not None or p is not None and p.grad is not None)
+                ready.append(int(has))
+            present.append(self._presence(gradient, p) if has else 0)
+        try:
+            agreed.begin(kind, ready, present)
+        except BaseException:
+            agreed.close()
+            raise
+
+    def _presence(self, gradient, p):
+        if gradient.exchange is None and not self._sparse_as_dense and p.grad.layout is not torch.strided:
+            if p.grad._nnz() or gradient.sparse_dim is None:
+                gradient.sparse_dim = p.grad.sparse_dim()
+        return -1 if gradient.sparse_dim is None else -1 - gradient.sparse_dim
+
+    def _agree(self, kind):
+        """Ends the round that has begun, and has others until all that may be combined now is combined."""
+        agreed, rounds = self._agreement, 1
+        try:
+            while True:
+                outcome = agreed.end()
+                if kind == agreement.DROP:
+                    if outcome.all_drop:
+                        self._flush(outcome)
+                        break
+                else:
+                    self._combine(outcome)
+                if kind == agreement.STEP:
+                    if outcome.all_at_step or agreed.is_complete:
+                        break
+                elif kind == agreement.BACKWARD and (not outcome.says_no or outcome.is_certain or rounds >= _MOST_ROUNDS or
+                                                     not self._has_uncombined()):
+                    break
+                rounds += 1
+                self._begin_round(kind)
+        finally:
+            agreed.close()
+        _waiting.count()  # for other optimizers, as any call that waits
+
+    def _has_uncombined(self):
+        return bool(self._under_way or self._incomplete)
+
+    def _combine(self, outcome):
+        """Exchanges what the ranks agreed to, all in the same way, and waits for it."""
+        if outcome.alike and not self._incomplete and 0 not in outcome.present and None not in [
+                gradient.exchange for gradient in self._by_name]:  # mostly
+            first_error, left = self._finish_all(None), False
+        else:
+            settled, left = self._settled(outcome)
+            first_error = self._exchange(settled, outcome)
+        if first_error is not None:
+            raise first_error
+        self._agreement.is_complete = not left and not outcome.says_no
+
+    def _settled(self, outcome):
+        """Tuples of gradients that are exchanged together now, and whether others are left for later in this step."""
+        agreed, absent, left = {}, set(), False
+        for gradient, ready, present in zip(self._by_name, outcome.agreed, outcome.present):
+            if not present:
+                absent.add(gradient)
+                left = left or not gradient.is_combined
+            elif ready:
+                agreed.setdefault(gradient.group[0], []).append(gradient)
+            else:
+                left = True
+            if present < -1 and gradient.sparse_dim is None:
+                gradient.sparse_dim = -1 - present
+        settled = []
+        for first, members in agreed.items():
+            if len(members) == len(first.group):
+                settled.append(first.group)
+            elif absent.intersection(first.group):  # so no rank has sent the whole group
+                settled.append(tuple(members))
+            else:
+                left = True
+        return settled, left
+
+    def _exchange(self, settled, outcome):
         first_error = None
         try:
-            self._submit_missing()
+            for group in settled:
+                if any([gradient.exchange is None for gradient in group]):
+                    self._submit_zeros(group)
         except mpi_ops.HorovodInternalError as error:
             first_error = error
-        first_error = self._finish_all(self._exchange_late(first_error))
+        for exchange in dict.fromkeys([gradient.exchange for group in settled for gradient in group]):
+            if exchange is not None:
+                first_error = self._finish_one(exchange, first_error, True)
+        for group in settled:
+            whole = group[0].group
+            if all([gradient.is_combined or gradient.delay > 0 for gradient in whole]):
+                self._incomplete.discard(whole[0])
+        return first_error
+
+    # ---- what is dropped
+
+    def _backward_failed(self):
+        """By an exception; autograd has dropped the callback."""
+        self._has_failed = True
+
+    def _recover_in_backward(self):
+        """The first gradient after a backward() that failed, without zero_grad()."""
+        for exchange in self._under_way:
+            for gradient in exchange.group:
+                p = gradient.parameter()
+                if p is not None and _shares_memory(p.grad, gradient.tensor):
+                    raise AssertionError(
+                        'The last backward() failed while the gradient of {} was under way, which the next one must not add to. '
+                        'Call optimizer.zero_grad() or optimizer.discard() first, on all ranks.'.format(gradient.name))
+        with torch.no_grad():
+            self._drop()
+
+    def _drop(self, clear=False):
+        """Forgets what is not combined. Where something is under way, all ranks do. clear: also what p.grad has of it."""
+        self._has_failed = False
+        if clear:
+            for gradient in self._gradients.values():
+                p = gradient.parameter()
+                if gradient.delay < self.backward_passes_per_step and p is not None and gradient.exchange is None:
+                    p.grad = None
+        if self._has_uncombined():
+            self._begin_round(agreement.DROP)
+            self._agree(agreement.DROP)
         self._reset_counters()
+
+    def _flush(self, outcome):
+        """Ends the exchanges that some ranks have begun, with zeros of the others."""
+        begun = dict.fromkeys([gradient.group[0] for gradient in self._by_name])
+        for gradient, present in zip(self._by_name, outcome.present):
+            if not present:
+                begun.pop(gradient.group[0], None)
+        kept = []  # what p.grad has that is not under way
+        for first in begun:
+            if any([gradient.exchange is None for gradient in first.group]):
+                for gradient in first.group:
+                    p = gradient.parameter()
+                    kept.append((p, p.grad))
+                    p.grad = None
+                self._submit_zeros(first.group)
+        for exchange in self._under_way:
+            for gradient in exchange.group:
+                p = gradient.parameter()
+                if p is not None and _shares_memory(p.grad, gradient.tensor):
+                    p.grad = None
+        first_error = self._finish_all(None, write=False)
+        for p, grad in kept:
+            p.grad = grad
         if first_error is not None:
             raise first_error
 
-    def _exchange_late(self, first_error, write=True):
-        """Exchanges late gradients, writes back until one has failed, and gives the first error. In the same order on all ranks,
-        since each waits here for the others, and for nothing else meanwhile: a rank where one is not late has submitted it."""
-        try:
-            for name, gradient, grad in self._late.in_time():
-                first_error = self._run_late(name, gradient, grad, first_error, write)
-        except BaseException:  # of a signal handler, such as Ctrl-C's; synchronize() may be repeated
-            self._late.put_off(self._submit_late)
-            raise
-        return first_error
-
-    def _run_late(self, name, gradient, grad, first_error, write):
-        request, address = self._late_request(gradient, grad)
-        handle = None
-        try:
-            handle = request.run(address, address)
-        except mpi_ops.HorovodInternalError as error:
-            first_error = first_error or error
-        except BaseException:
-            self._end_run(name, gradient, request.under_way(), write and first_error is None)
-            raise
-        self._end_run(name, gradient, handle, write and first_error is None)
-        return first_error if handle is None else self._finish_one(gradient.exchange, first_error, write)
-
-    def _end_run(self, name, gradient, handle, write):
-        """A late gradient is under way like others, or it is exchanged (None)."""
-        self._late.remove(name)
-        if handle is not None:
-            self._begin_dense(gradient.group, handle)
-            return
-        if write:
-            self._write_back(gradient.parameter(), gradient.tensor, gradient.context)
-        gradient.forget_exchange()
-
-    def _submit_late(self):
-        """Starts the exchange of late gradients after all, before a call that waits for other ranks. Those for which that
-        fails are left for synchronize(), which raises why."""
-        try:
-            with torch.no_grad(), self._late.lock:
-                for name, gradient, grad in self._late.early():
-                    request, address = self._late_request(gradient, grad)
-                    handle = request.submit(address, address)
-                    self._late.remove(name)
-                    self._begin_dense(gradient.group, handle)
-        except (mpi_ops.HorovodInternalError, ValueError):
-            pass
-
-    def _late_request(self, gradient, grad):
-        """The request that exchanges it, and where it is meanwhile."""
-        described = self._describe(gradient, grad)
-        return self._request(gradient.group, [described]), gradient.tensor.data_ptr()
+    # ---- waits
 
     def _finish_all(self, first_error, write=True):
         """Waits for all exchanges, writes back until one has failed, and gives the first error."""
@@ -511,9 +710,16 @@ class _DistributedOptimizer(object):
 
     def _reset_counters(self):
         self._incomplete.clear()
-        self._late.end_step()
         for gradient in self._gradients.values():
             gradient.delay = self.backward_passes_per_step
+            gradient.guard = None
+
+    def _end_step(self):
+        """The next gradients are those of another step."""
+        for gradient in self._gradients.values():
+            gradient.is_combined = False
+        if self._agreement is not None:
+            self._agreement.begin_step()
 
     # ---- what scripts call
 
@@ -530,19 +736,21 @@ class _DistributedOptimizer(object):
         if self._should_synchronize:
             if self._synchronized:
                 warnings.warn('optimizer.step() called without optimizer.skip_synchronize() context after '
-                              'optimizer.synchronize(). The gradients are exchanged a second time, which slows '
-                              'training down; put the step into `with optimizer.skip_synchronize():`.',
+                              'optimizer.synchronize(). Gradients that are combined stay as they are; put the step into '
+                              '`with optimizer.skip_synchronize():` to say that it is meant.',
                               stacklevel=2)
             if closure is None:
                 self.synchronize()
             elif self._takes_part():
-                if self._under_way or self._incomplete or self._late:
+                if self._has_uncombined():
                     self.synchronize()
                 closure = self._synchronized_closure(closure)
         self._synchronized = False
         result = super(_DistributedOptimizer, self).step() if closure is None else (
             super(_DistributedOptimizer, self).step(closure))
         self._synchronized = False
+        if self._takes_part():
+            self._end_step()
         _native.call('note_step')
         return result
 
@@ -550,18 +758,46 @@ class _DistributedOptimizer(object):
     step.hooked = True
 
     def _synchronized_closure(self, closure):
+        averages = closures.reads_value(type(self))
+
         def evaluate():
             loss = closure()
             self.synchronize()
+            if averages:
+                name = 'closure.{}'.format(self._agreement_name()) if self._gradients else None
+                op = Average if self.op == Average else mpi_ops.Sum
+                loss = closures.average(loss, name, op, self.process_set)
             return loss
 
         return evaluate
 
     def zero_grad(self, *args, **kwargs):
-        if self._under_way or self._incomplete or self._late:
-            raise AssertionError('optimizer.zero_grad() was called after loss.backward() but before '
-                                 'optimizer.step() or optimizer.synchronize(), while gradients are being exchanged.')
-        return super(_DistributedOptimizer, self).zero_grad(*args, **kwargs)
+        if self._takes_part():
+            if self._has_failed:
+                with torch.no_grad():
+                    self._drop()
+            if self._has_uncombined():
+                names = sorted([gradient.name for gradient in self._by_name if gradient.delay == 0])
+                raise AssertionError(
+                    'optimizer.zero_grad() was called after loss.backward() but before optimizer.step() or '
+                    'optimizer.synchronize(), while gradients are being exchanged: those of {} wait for ranks that have not '
+                    'computed them. Call step() or synchronize() first, or optimizer.discard() on all ranks.'
+                    .format(', '.join(names)))
+            self._reset_counters()  # passes that did not come to step() are dropped
+            for gradient in self._gradients.values():
+                gradient.is_combined = False
+        result = super(_DistributedOptimizer, self).zero_grad(*args, **kwargs)
+        if self._takes_part():
+            self._adopt_parameters()
+        return result
+
+    def discard(self):
+        """Drops the gradients that are not combined yet, and counts backward_passes_per_step anew, where a script skips a
+        batch. Where a gradient is under way, all ranks have to call it, since others wait for it. zero_grad() does
+        it after a backward() that ended by an exception. Gradients that are combined stay in p.grad."""
+        if self._takes_part():
+            with torch.no_grad():
+                self._drop(clear=True)
 
     def set_backward_passes_per_step(self, passes):
         """From the next step on, gradients of so many backward() calls are added up before they are exchanged."""
@@ -572,15 +808,34 @@ class _DistributedOptimizer(object):
 
     def load_state_dict(self, *args, **kwargs):
         # A gradient in flight belongs to the state that is being replaced.
-        self._finish_all(self._exchange_late(None, write=False), write=False)
-        self._synchronized = False
+        self._finish_all(None, write=False)
+        self._synchronized = self._has_failed = False
         self._reset_counters()
+        for gradient in self._gradients.values():
+            gradient.is_combined = False
         return super(_DistributedOptimizer, self).load_state_dict(*args, **kwargs)
+
+
+# A rank says no in so many rounds in a row: it waits for something that does not come before this rank has gone on.
+_MOST_ROUNDS = 20
+
+_TOO_MANY = ('Gradients were computed more than backward_passes_per_step times before step() was called: {}: {}. Call step() or '
+             'synchronize() between, or give DistributedOptimizer a larger backward_passes_per_step.')
+
+
+def _shares_memory(grad, tensor):
+    if grad is None or tensor is None or grad.layout is not torch.strided:
+        return False
+    return grad.data_ptr() == tensor.data_ptr()
+
+
+_numbers = itertools.count()
+_owners = {}  # id of a parameter -> (weak reference to it, to the optimizer that combines its gradients first)
 
 
 def _all_ready(group):
     for gradient in group:
-        if gradient.delay > 0:
+        if gradient.delay > 0 or gradient.follows:
             return False
     return True
 

@@ -152,6 +152,15 @@ def apart_by_device(groups):
     return apart
 
 
+def loses_hook(p):
+    """A function that tells of p whether it has another type or device now, with which a hook of after_gradient() is gone in
+    older releases; None where hooks stay."""
+    if _HAS_POST_HOOK:
+        return None
+    dtype, device = p.dtype, p.device
+    return lambda p: p.dtype != dtype or p.device != device
+
+
 def after_gradient(p, call):
     """Runs call() whenever autograd has added to p.grad, with arguments that depend on the release of PyTorch; gives
     what has to be kept for it."""

@@ -1,0 +1,95 @@
+"""The end of backward(): where optimizers agree with those of other ranks about the gradients that it has computed.
+
+Autograd calls back when a backward() has come to its end, also a nested one, as reentrant checkpointing has it, for the
+part that it has computed. After an exception it drops the callback.
+"""
+
+import threading
+import weakref
+
+import torch
+
+_expecting = {}  # id of an optimizer -> (weak reference, thread) where it has new gradients
+# Tells a nested backward() from the one around it; older releases have nothing that does.
+_graph_task = getattr(torch._C, '_current_graph_task_id', None)
+
+
+class _Callback(object):
+    """What autograd calls at the end, or drops."""
+
+    __slots__ = ('_optimizer', '_has_run')
+
+    def __init__(self, optimizer):
+        self._optimizer = weakref.ref(optimizer)
+        self._has_run = False
+
+    def __call__(self):
+        self._has_run = True
+        optimizer = self._optimizer()
+        mine = _expecting.get(id(optimizer))
+        if mine is None:
+            return  # the callback of another optimizer has ended it, or a nested backward()
+        together = [key for key, each in _expecting.items() if each[1] == mine[1]]
+        end_together([_expecting.pop(key)[0]() for key in together])
+
+    def __del__(self):
+        optimizer = self._optimizer()
+        if not self._has_run and optimizer is not None and _expecting.pop(id(optimizer), None) is not None:
+            optimizer._backward_failed()
+
+
+def expect(optimizer, last):
+    """Called within a backward() that has computed a gradient: its end will be told to the optimizer. last: what this gave the
+    last time."""
+    thread = threading.get_ident()
+    task = None if _graph_task is None else (_graph_task(), thread)
+    if task is None or task != last or id(optimizer) not in _expecting:
+        torch.autograd.Variable._execution_engine.queue_callback(_Callback(optimizer))
+        _expecting[id(optimizer)] = (weakref.ref(optimizer), thread)
+    return task
+
+
+def end_together(optimizers):
+    """All send their votes before the first one waits for other ranks, where the order may be another one."""
+    optimizers = sorted([optimizer for optimizer in optimizers if optimizer is not None], key=lambda each: each._hvd_number)
+    first_error = None
+    with torch.no_grad():
+        for step in ('_begin_end_of_backward', '_end_backward'):
+            for optimizer in optimizers:
+                try:
+                    getattr(optimizer, step)()
+                except Exception as error:
+                    first_error = first_error or error
+    if first_error is not None:
+        raise first_error
+
+
+class Guard(object):
+    """Watches a gradient that is not combined yet when backward() ends, since other ranks have not computed it. A script that
+    changes it before step() changes what is thrown away, or what is being sent: silently wrong numbers. While its memory
+    is under way, p.grad is a copy."""
+
+    __slots__ = ('original', '_watched', '_version', '_norm')
+
+    def __init__(self, p, under_way):
+        self.original = grad = p.grad
+        if under_way and grad.layout is torch.strided:
+            p.grad = grad = grad.detach().clone()
+        self._watched = grad
+        self._version = grad._version
+        self._norm = self._norm_of(grad)
+
+    @staticmethod
+    def _norm_of(grad):
+        grad = grad.detach()
+        if grad.layout is not torch.strided:
+            grad = grad.coalesce().values() if grad.layout is torch.sparse_coo else grad.to_dense()
+        norm = grad.double().norm() if not grad.is_complex() else grad.abs().double().norm()
+        return float(norm)
+
+    def is_intact(self, p):
+        grad = p.grad
+        if grad is not self._watched or grad._version != self._version:
+            return False
+        norm = self._norm_of(grad)  # GradScaler's unscale_() on the CPU does not raise the version
+        return norm == self._norm or norm != norm and self._norm != self._norm
