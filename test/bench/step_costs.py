@@ -4,8 +4,7 @@ part of it in the kernel, page faults and lost turns on a core; medians of rank 
     hvdrun -np 2 --prefix "" python3 test/bench/step_costs.py [--malloc-as-it-comes] SET True|False STEPS WAY...
 
 SET is one of gradient_sets.py, the boolean set_to_none. WAY, one or more that take turns: `alone` without an exchange, `ours`
-with horovod.torch, `home` likewise, with all large gradients in registered memory wherever the ranks run. --malloc-as-it-comes leaves
-malloc alone (freed_memory.py)."""
+with horovod.torch. --malloc-as-it-comes leaves malloc alone (freed_memory.py)."""
 import resource
 import statistics
 import sys
@@ -15,7 +14,7 @@ import torch
 
 import horovod.torch as hvd
 from gradient_sets import SETS
-from horovod.torch import freed_memory, gradient_memory
+from horovod.torch import freed_memory
 from torch_step_rank import Side
 
 PHASES = ("zero_grad", "forward", "backward", "synchronize", "step")
@@ -64,12 +63,10 @@ def main(name, set_to_none, steps, *ways):
     hvd.init()
     sizes = SETS[name]()
     ones = torch.ones(max(sizes))
-    sides = {way: Side("ours" if way == "home" else way, sizes, ones) for way in ways}
-    may_be_late = gradient_memory.ranks_use_all_cores
+    sides = {way: Side(way, sizes, ones) for way in ways}
     found = {way: [] for way in ways}
     while len(found[ways[-1]]) < int(steps):
         for way, side in sides.items():
-            gradient_memory.ranks_use_all_cores = (lambda: False) if way == "home" else may_be_late
             found[way] += [step(side, set_to_none == "True") for _ in range(BLOCK)][UNCOUNTED:]
             side.check()
             side.leave()

@@ -8,9 +8,9 @@ import threading
 import weakref
 
 # Milliseconds of a slice while there are watchers.
-SLICE_MS = 20
+SLICE_MS = 10
 
-watchers = {}  # id -> weak reference to an object with `thread`, tick(exact) and joined()
+watchers = {}  # id -> weak reference to an object with `thread`, `is_busy` while it waits itself, tick(is_counted) and joined()
 _counts = {}  # thread -> blocking calls that it has ended
 
 
@@ -30,13 +30,14 @@ def counted(thread):
     return _counts.get(thread, 0)
 
 
-def tick(exact=True):
-    """Lets the watchers of this thread answer. exact: the wait is one that count() will count."""
+def tick(is_counted=True):
+    """Lets the watchers of this thread answer. is_counted: the wait is one that count() will count."""
     thread = threading.get_ident()
-    for reference in list(watchers.values()):
-        watcher = reference()
-        if watcher is not None and watcher.thread == thread:
-            watcher.tick(exact)
+    mine = [watcher for watcher in [reference() for reference in list(watchers.values())]
+            if watcher is not None and watcher.thread == thread]
+    is_counted = is_counted and not any([watcher.is_busy for watcher in mine])
+    for watcher in mine:
+        watcher.tick(is_counted)
 
 
 def joined():

@@ -356,7 +356,7 @@ class Operations(object):
         """
         done = handle not in self.pending or _library.poll(handle)
         if not done and _waiting.watchers:
-            _waiting.tick(exact=False)
+            _waiting.tick(is_counted=False)
         return done
 
     def synchronize(self, handle):

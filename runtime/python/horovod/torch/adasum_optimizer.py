@@ -129,6 +129,13 @@ class _DistributedAdasumOptimizer(object):
         self.backward_passes_per_step = passes
         self._reset_counters()
 
+    def discard(self):
+        """Drops the steps that are being exchanged, where a script skips a batch. All ranks have to call it."""
+        for p, (handle, _, _) in list(self._handles.items()):
+            synchronize(handle)
+            del self._handles[p]
+        self._reset_counters()
+
     def zero_grad(self, *args, **kwargs):
         if self._handles:
             raise AssertionError('optimizer.zero_grad() was called after loss.backward() but before '

@@ -19,23 +19,30 @@ from horovod.common.exceptions import HorovodInternalError
 
 BACKWARD, STEP, DROP, NO = range(4)
 
+_rows = {}  # handle -> the vote that the runtime works on, also where the optimizer is gone
+_MOST_ROWS = 64  # of which none is done
+
 _LIMIT = 1 << 62
 _HEAD = 12
+# Rounds in which a rank has to say no until it is clear that it will do so until the others have gone on: it waits in a call
+# that all ranks count, has ended as many of them as the others, and there are no other process sets; it waits for
+# another optimizer or polls; it may wait for ranks of another process set, which come by themselves.
+_AT_ONCE, _SOON, _LATE = 1, 5, 50
 # Columns of the head; the others are negatives of their predecessors, whose minimum tells the maximum.
-_STEP, _NAMES, _CALLS, _ALL_AT_STEP, _NONE_DROPS, _ALL_DROP, _NONE_IS_CERTAIN, _NONE_SAYS_NO = 0, 2, 4, 6, 7, 8, 9, 10
+_STEP, _NAMES, _CALLS, _ALL_AT_STEP, _NONE_DROPS, _ALL_DROP, _PATIENCE, _NONE_SAYS_NO = 0, 2, 4, 6, 7, 8, 9, 10
 
 
 class Outcome(object):
     """Of a round."""
 
-    __slots__ = ('all_at_step', 'all_drop', 'says_no', 'is_certain', 'alike', 'agreed', 'present')
+    __slots__ = ('all_at_step', 'all_drop', 'says_no', 'patience', 'alike', 'agreed', 'present')
 
     def __init__(self, row, count, alike):
         self.all_at_step = row[_ALL_AT_STEP] == 1
         self.all_drop = row[_ALL_DROP] == 1
         self.says_no = row[_NONE_SAYS_NO] == 0
-        # Whether a rank that said no will do so again until this one has gone on: all have ended as many other calls.
-        self.is_certain = row[_NONE_IS_CERTAIN] == 0 and row[_CALLS] == -row[_CALLS + 1]
+        # In so many rounds a rank has to say no until this one goes on without it.
+        self.patience = row[_PATIENCE] if row[_CALLS] == -row[_CALLS + 1] else max(row[_PATIENCE], _SOON)
         self.alike = alike  # the vote of this rank was that of all
         self.agreed = row[_HEAD:_HEAD + count]  # of each gradient: 1 where no rank will bring less than it has
         self.present = row[_HEAD + count:]  # 0 where no rank has one, else -1, or -1 - sparse dimensions
@@ -92,22 +99,23 @@ class Agreement(object):
         """What the rounds have led to is done, or failed."""
         self.is_busy = False
 
-    def tick(self, exact):
+    def tick(self, is_counted):
         """Called while this rank waits for something else."""
         if self.is_busy or self.is_complete or not self._members or self._process_set.process_set_id is None:
             return
         if self._outstanding is not None:
             if not _library.poll(self._outstanding):
                 return
+            _rows.pop(self._outstanding, None)
             self._outstanding = None
-        exact = exact and _library.lib().hvd_process_set_ids(None, 0) == 1
+        patience = _LATE if _library.lib().hvd_process_set_ids(None, 0) > 1 else _AT_ONCE if is_counted else _SOON
         nothing = [0] * len(self._members)
         try:
-            self._submit(self._vote_of(NO, nothing, nothing, exact))
+            self._submit(self._vote_of(NO, nothing, nothing, patience))
         except (HorovodInternalError, ValueError):
             pass  # whoever waits for this optimizer is told why
 
-    def _vote_of(self, kind, ready, present, exact=False):
+    def _vote_of(self, kind, ready, present, patience=_LIMIT):
         generation = _library.lib().hvd_generation()
         if generation != self._generation:
             if self._generation is not None:
@@ -118,7 +126,7 @@ class Agreement(object):
         calls = _waiting.counted(self.thread) - self._calls_before
         at_step = kind == STEP
         head = (step, -step, self._names_hash, -self._names_hash, _LIMIT if at_step else calls, _LIMIT if at_step else -calls,
-                int(at_step), int(kind != DROP), int(kind == DROP), int(not (kind == NO and exact)), int(kind != NO), 0)
+                int(at_step), int(kind != DROP), int(kind == DROP), patience, int(kind != NO), 0)
         return array.array('q', head + tuple(ready) + tuple(present))
 
     def _submit(self, row):
@@ -130,10 +138,15 @@ class Agreement(object):
         self._row = row[:]
         address = self._row.buffer_info()[0]
         self._outstanding = self._request.submit(address, address)
+        _rows[self._outstanding] = self._row
+        if len(_rows) > _MOST_ROWS:
+            for handle in [handle for handle in _rows if handle != self._outstanding and _library.poll(handle)]:
+                del _rows[handle]
 
     def _end_outstanding(self):
         if self._outstanding is not None:
             error = _library.wait(self._outstanding)  # Ctrl-C leaves it outstanding
+            _rows.pop(self._outstanding, None)
             self._outstanding = None
             if error is not None:
                 raise error

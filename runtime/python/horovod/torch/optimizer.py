@@ -18,7 +18,7 @@ import weakref
 
 import torch
 
-from horovod.common import _library, _native, _waiting
+from horovod.common import _library, _native
 from horovod.common.operations import check_op, process_set_id
 from horovod.common.process_sets import global_process_set
 from horovod.torch import (
@@ -567,14 +567,13 @@ class _DistributedOptimizer(object):
                 if kind == agreement.STEP:
                     if outcome.all_at_step or agreed.is_complete:
                         break
-                elif kind == agreement.BACKWARD and (not outcome.says_no or outcome.is_certain or rounds >= _MOST_ROUNDS or
-                                                     not self._has_uncombined()):
+                elif kind == agreement.BACKWARD and (
+                        not outcome.says_no or rounds >= outcome.patience or not self._has_uncombined()):
                     break
                 rounds += 1
                 self._begin_round(kind)
         finally:
             agreed.close()
-        _waiting.count()  # for other optimizers, as any call that waits
 
     def _has_uncombined(self):
         return bool(self._under_way or self._incomplete)
@@ -816,9 +815,6 @@ class _DistributedOptimizer(object):
         return super(_DistributedOptimizer, self).load_state_dict(*args, **kwargs)
 
 
-# A rank says no in so many rounds in a row: it waits for something that does not come before this rank has gone on.
-_MOST_ROUNDS = 20
-
 _TOO_MANY = ('Gradients were computed more than backward_passes_per_step times before step() was called: {}: {}. Call step() or '
              'synchronize() between, or give DistributedOptimizer a larger backward_passes_per_step.')
 
@@ -854,8 +850,11 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                          process_set=global_process_set, gradient_as_bucket_view=False):
     """Returns an optimizer of the same class and options that combines gradients over all ranks before each step.
 
-    Gradients are exchanged while backward() runs. step() waits for them; synchronize() does so
-    earlier, for clipping, followed by step() inside `with optimizer.skip_synchronize():`.
+    Gradients are exchanged while backward() runs, and combined when it returns: clip or unscale
+    them as in one process. A gradient that not all ranks compute is combined in step(); where ranks
+    use other parameters, call synchronize() before you change gradients, and step() inside
+    `with optimizer.skip_synchronize():`. After an exception in backward() on all ranks, zero_grad()
+    or discard() drops the batch.
 
     Args:
         optimizer: The torch.optim.Optimizer to wrap. Its state is not taken over: load checkpoints
@@ -864,7 +863,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
             model.named_parameters(). The names appear in messages. None: parameters are numbered.
         compression: hvd.Compression.none, or hvd.Compression.fp16 or bf16 to send gradients in 16 bits.
         backward_passes_per_step: The gradients of this many backward() calls are added up locally
-            before they are exchanged.
+            before they are exchanged, at the end of the last one. zero_grad() begins anew.
         op: hvd.Average, hvd.Sum or hvd.Adasum. Adasum combines what each rank's own step would
             change, not gradients; it does not go with groups, gradient_predivide_factor, sparse
             gradients or process sets.
