@@ -64,6 +64,7 @@ class Agreement(object):
         self._generation = None
         self._joins = self._steps = self._calls_before = 0
         self.is_complete = False  # all gradients of this step are combined
+        self.unfinished = None  # the vote of begin(), until end() has come to its end: a signal handler may have stopped it
         _waiting.add(self)
 
     def set_members(self, names):
@@ -88,12 +89,21 @@ class Agreement(object):
         self._end_outstanding()
         self._mine = self._vote_of(kind, ready, present)
         self._submit(self._mine)
+        self.unfinished = kind
 
     def end(self):
         """Waits for the outcome of the round."""
-        self._end_outstanding()
+        try:
+            self._end_outstanding()
+        except HorovodInternalError:
+            self.unfinished = None
+            raise
+        self.unfinished = None
         self._check(self._mine)
         return Outcome(self._row, len(self._members), self._row == self._mine)
+
+    def is_of_this_world(self):
+        return self._generation == _library.lib().hvd_generation()
 
     def close(self):
         """What the rounds have led to is done, or failed."""
@@ -121,7 +131,7 @@ class Agreement(object):
             if self._generation is not None:
                 self._joins = self._steps = 0
                 self._calls_before = _waiting.counted(self.thread)
-            self._generation, self._outstanding, self._described = generation, None, None
+            self._generation, self._outstanding, self._described, self.unfinished = generation, None, None, None
         step = (self._joins << 40) + self._steps
         calls = _waiting.counted(self.thread) - self._calls_before
         at_step = kind == STEP

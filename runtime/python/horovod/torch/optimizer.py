@@ -97,6 +97,7 @@ class _DistributedOptimizer(object):
         self._agreement = None
         self._backward = None  # in which a gradient came last
         self._has_failed = False  # the last backward(), by an exception
+        self._rest = None  # of a round: (exchanges that are waited for, tuples of gradients, whether the step is complete then)
         self._by_name = ()  # all gradients
         self._hooks = []
         self._synchronized = False
@@ -463,6 +464,7 @@ class _DistributedOptimizer(object):
 
     def _synchronize(self):
         self._has_failed = False  # what there is takes part
+        self._resume()
         self._adopt_parameters()
         if not self._gradients or self._agreement_now().is_complete:
             return
@@ -522,6 +524,7 @@ class _DistributedOptimizer(object):
                     'gradients, and then call optimizer.step() inside `with optimizer.skip_synchronize():`.'.format(gradient.name))
 
     def _begin_round(self, kind):
+        self._resume()
         for gradient in self._adopt_parameters():  # unfrozen in the middle of a step
             if kind == agreement.BACKWARD and self.backward_passes_per_step == 1 and gradient.parameter().grad is not None:
                 gradient.delay = 0
@@ -558,37 +561,82 @@ class _DistributedOptimizer(object):
         try:
             while True:
                 outcome = agreed.end()
+                self._conclude(kind, outcome)
                 if kind == agreement.DROP:
                     if outcome.all_drop:
-                        self._flush(outcome)
                         break
-                else:
-                    self._combine(outcome)
-                if kind == agreement.STEP:
+                elif kind == agreement.STEP:
                     if outcome.all_at_step or agreed.is_complete:
                         break
-                elif kind == agreement.BACKWARD and (
-                        not outcome.says_no or rounds >= outcome.patience or not self._has_uncombined()):
+                elif not outcome.says_no or rounds >= outcome.patience or not self._has_uncombined():
                     break
                 rounds += 1
                 self._begin_round(kind)
         finally:
-            agreed.close()
+            self._close_round()
+
+    def _close_round(self):
+        if self._rest is None and self._agreement.unfinished is None:  # else _resume() does it
+            self._agreement.close()
 
     def _has_uncombined(self):
         return bool(self._under_way or self._incomplete)
 
+    def _conclude(self, kind, outcome):
+        if kind != agreement.DROP:
+            self._combine(outcome)
+        elif outcome.all_drop:
+            self._flush(outcome)
+
+    def _resume(self):
+        """Ends a round that a signal handler has left by an exception, such as Ctrl-C's: the other ranks have acted on it."""
+        if self._agreement is None or self._rest is None and self._agreement.unfinished is None:
+            return
+        if not self._agreement.is_of_this_world():
+            self._rest = self._agreement.unfinished = None
+            return
+        if self._rest is not None:
+            self._finish_rest(None)
+        kind = self._agreement.unfinished
+        if kind is not None:
+            self._conclude(kind, self._agreement.end())
+        self._close_round()
+
     def _combine(self, outcome):
         """Exchanges what the ranks agreed to, all in the same way, and waits for it."""
+        first_error = None
         if outcome.alike and not self._incomplete and 0 not in outcome.present and None not in [
                 gradient.exchange for gradient in self._by_name]:  # mostly
-            first_error, left = self._finish_all(None), False
+            settled, left, exchanges = [], False, dict(self._under_way)
         else:
             settled, left = self._settled(outcome)
-            first_error = self._exchange(settled, outcome)
+            try:
+                for group in settled:
+                    if any([gradient.exchange is None for gradient in group]):
+                        self._submit_zeros(group)
+            except mpi_ops.HorovodInternalError as error:
+                first_error = error
+            exchanges = dict.fromkeys([gradient.exchange for group in settled for gradient in group])
+        is_complete = not outcome.says_no and (outcome.all_at_step or not left)
+        self._rest = (exchanges, settled, is_complete)
+        self._finish_rest(first_error)
+
+    def _finish_rest(self, first_error):
+        """Waits for the exchanges of a round. May be repeated where a signal handler ended it."""
+        exchanges, settled, is_complete = self._rest
+        while exchanges:
+            exchange = next(iter(exchanges))
+            if exchange in self._under_way:
+                first_error = self._finish_one(exchange, first_error, True)
+            exchanges.pop(exchange)
+        self._rest = None
+        for group in settled:
+            whole = group[0].group
+            if all([gradient.is_combined or gradient.delay > 0 for gradient in whole]):
+                self._incomplete.discard(whole[0])
         if first_error is not None:
             raise first_error
-        self._agreement.is_complete = not left and not outcome.says_no
+        self._agreement.is_complete = is_complete
 
     def _settled(self, outcome):
         """Tuples of gradients that are exchanged together now, and whether others are left for later in this step."""
@@ -613,23 +661,6 @@ class _DistributedOptimizer(object):
                 left = True
         return settled, left
 
-    def _exchange(self, settled, outcome):
-        first_error = None
-        try:
-            for group in settled:
-                if any([gradient.exchange is None for gradient in group]):
-                    self._submit_zeros(group)
-        except mpi_ops.HorovodInternalError as error:
-            first_error = error
-        for exchange in dict.fromkeys([gradient.exchange for group in settled for gradient in group]):
-            if exchange is not None:
-                first_error = self._finish_one(exchange, first_error, True)
-        for group in settled:
-            whole = group[0].group
-            if all([gradient.is_combined or gradient.delay > 0 for gradient in whole]):
-                self._incomplete.discard(whole[0])
-        return first_error
-
     # ---- what is dropped
 
     def _backward_failed(self):
@@ -651,6 +682,7 @@ class _DistributedOptimizer(object):
     def _drop(self, clear=False):
         """Forgets what is not combined. Where something is under way, all ranks do. clear: also what p.grad has of it."""
         self._has_failed = False
+        self._resume()
         if clear:
             for gradient in self._gradients.values():
                 p = gradient.parameter()
@@ -809,6 +841,7 @@ class _DistributedOptimizer(object):
         # A gradient in flight belongs to the state that is being replaced.
         self._finish_all(None, write=False)
         self._synchronized = self._has_failed = False
+        self._rest = None
         self._reset_counters()
         for gradient in self._gradients.values():
             gradient.is_combined = False
