@@ -114,7 +114,9 @@ def test_class_of_the_wrapper(hvd, torch, either):
     assert isinstance(optimizer, torch.optim.SGD)
     group = optimizer.param_groups[0]
     assert (group['lr'], group['momentum'], group['nesterov'], group['weight_decay']) == (0.25, 0.5, True, 0.125)
-    assert type(hvd.DistributedOptimizer(inner)) is not type(optimizer)
+    assert hvd.DistributedOptimizer(inner) is optimizer is inner
+    other = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.25))
+    assert type(other) is not type(optimizer)
 
 
 def test_optimizer_whose_class_insists_on_arguments(hvd, torch, active):

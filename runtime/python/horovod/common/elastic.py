@@ -5,6 +5,8 @@ nothing as long as nothing happens. In a job of fixed size run() works, too: it 
 a failure ends it as it ends any script.
 """
 
+import collections
+import copy
 import enum
 import functools
 import queue
@@ -149,6 +151,32 @@ def _leave_stopped():
 
 # ---- states
 
+_CONTAINERS = (dict, list, set, tuple, collections.deque, bytearray)
+
+
+def _copied(value, copy_leaf, memo):
+    """A copy of a container and of the containers in it; copy_leaf() copies anything else, or gives the object itself."""
+    if type(value) in (bool, bytes, complex, float, int, str, type(None)):
+        return value
+    if id(value) in memo:
+        return memo[id(value)][0]
+    if isinstance(value, tuple):
+        items = [_copied(item, copy_leaf, memo) for item in value]
+        copied = tuple(items) if type(value) is tuple else type(value)(*items) if hasattr(value, '_fields') else value
+    elif isinstance(value, _CONTAINERS):
+        copied = copy.copy(value)  # of its class, with its attributes
+    else:
+        copied = copy_leaf(value)
+    memo[id(value)] = copied, value  # which lives while its number is known
+    if isinstance(value, dict):
+        for key, item in value.items():
+            copied[key] = _copied(item, copy_leaf, memo)
+    elif isinstance(value, (list, collections.deque)):
+        for index, item in enumerate(value):
+            copied[index] = _copied(item, copy_leaf, memo)
+    return copied
+
+
 
 class State(object):
     """The data that training needs to continue after a change of the world.
@@ -268,6 +296,9 @@ class State(object):
 class ObjectState(State):
     """A state of plain values: each keyword argument becomes an attribute.
 
+    Lists, dicts, sets, arrays and tensors are copied by save() and restore(), with what is inside them, so
+    what a script changes later does not change what was saved. Objects of other classes are kept as they are.
+
     Args:
         bcast_object: Gives all ranks the object of rank 0, such as hvd.broadcast_object.
         get_rank: Returns the rank of this process, such as hvd.rank.
@@ -275,14 +306,14 @@ class ObjectState(State):
     """
 
     def __init__(self, bcast_object, get_rank, **kwargs):
-        self._saved_state = dict(kwargs)
+        self._saved_state = self._copy(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)
         super(ObjectState, self).__init__(bcast_object, get_rank)
 
     def save(self):
         """Keeps the present values of the attributes."""
-        self._saved_state = {name: getattr(self, name) for name in self._saved_state}
+        self._saved_state = self._copy({name: getattr(self, name) for name in self._saved_state})
 
     def restore(self):
         """Sets the attributes to the values that save() kept."""
@@ -295,8 +326,15 @@ class ObjectState(State):
             self._take_saved_values()
 
     def _take_saved_values(self):
-        for name, value in self._saved_state.items():
+        for name, value in self._copy(self._saved_state).items():
             setattr(self, name, value)
+
+    def _copy(self, values):
+        return _copied(values, self._copy_leaf, {})
+
+    def _copy_leaf(self, value):
+        """A copy of a tensor or an array; of anything else the object itself."""
+        return copy.deepcopy(value) if type(value).__module__ == 'numpy' else value
 
 
 # ---- the loop

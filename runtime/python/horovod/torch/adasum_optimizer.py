@@ -12,7 +12,8 @@ import torch
 from horovod.common import _native
 from horovod.torch.mpi_ops import (
     Adasum, HorovodInternalError, allreduce_async_, global_process_set, synchronize)
-from horovod.torch.parameters import after_gradient, keep_travel_name, names_of, travel_name
+from horovod.torch.parameters import after_gradient, keep_travel_name, names_of, remove_hooks, travel_name
+from horovod.torch.wrapping import plain_step
 
 
 class _DistributedAdasumOptimizer(object):
@@ -37,6 +38,12 @@ class _DistributedAdasumOptimizer(object):
                     self._requires_update.add(p)
                     self._allreduce_delay[p] = backward_passes_per_step
                     self._hooks.append(after_gradient(p, self._hook(this, weakref.ref(p))))
+
+    def _hvd_release(self):
+        """Lets go of the parameters, before they are adopted anew."""
+        if self._handles:
+            raise ValueError('This optimizer is being wrapped again while its steps are exchanged; call step() before.')
+        remove_hooks(self._hooks)
 
     @staticmethod
     def _hook(this, p_ref):
@@ -69,14 +76,14 @@ class _DistributedAdasumOptimizer(object):
         self._handles[p] = (handle, compressed, ctx)
 
     def _step_only(self, p):
-        """A step of the wrapped class that sees no other parameter."""
+        """A step of the wrapped class that sees no other parameter, and runs no hooks: step() does."""
         groups = self.param_groups
         own = next(group for group in groups if any(q is p for q in group['params']))
         parameters = own['params']
         try:
             own['params'] = [p]
             self.param_groups = [own]
-            super(_DistributedAdasumOptimizer, self).step()
+            plain_step(self)(self)
         finally:
             own['params'] = parameters
             self.param_groups = groups
@@ -96,9 +103,6 @@ class _DistributedAdasumOptimizer(object):
             self._finish()
         _native.call('note_step')
         return loss
-
-    # Optimizer's constructor would wrap this method in one that runs step hooks, and wraps the base class's, too.
-    step.hooked = True
 
     def _finish(self):
         for group in self.param_groups:  # in the same order on all ranks

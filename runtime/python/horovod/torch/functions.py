@@ -3,7 +3,7 @@
 import torch
 
 from horovod.common import objects
-from horovod.torch import gradient_memory, mpi_ops
+from horovod.torch import gradient_memory, mpi_ops, wrapping
 from horovod.torch.mpi_ops import Sum, allreduce, broadcast_async_, global_process_set, rank, synchronize
 
 
@@ -146,8 +146,8 @@ def _create_state(optimizer, params, sparse):
         for p in params:
             # With an entry, since the SparseAdam of older releases cannot do without.
             p.grad = mpi_ops.sparse_zeros(p, 1, min(1, len(p))) if id(p) in sparse else gradient_memory.zeros(p)
-        # Not optimizer.step(): of a DistributedOptimizer that would exchange gradients.
-        getattr(optimizer, '_hvd_base', type(optimizer)).step(optimizer)
+        # Not optimizer.step(): of a DistributedOptimizer that would exchange gradients, and a scheduler would count it.
+        wrapping.plain_step(optimizer)(optimizer)
     finally:
         with torch.no_grad():
             for p, grad, values in before:

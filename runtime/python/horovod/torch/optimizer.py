@@ -11,7 +11,6 @@ backward() returns. The others stay under way, watched by a Guard, until step() 
 """
 
 import contextlib
-import inspect
 import itertools
 import warnings
 import weakref
@@ -22,13 +21,13 @@ from horovod.common import _library, _native
 from horovod.common.operations import check_op, process_set_id
 from horovod.common.process_sets import global_process_set
 from horovod.torch import (
-    agreement, closures, end_of_backward, framework, freed_memory, gradient_buckets, gradient_memory, mpi_ops)
+    agreement, closures, end_of_backward, framework, freed_memory, gradient_buckets, gradient_memory, mpi_ops, wrapping)
 from horovod.torch.adasum_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.compression import Compression, NoneCompressor
 from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size
 from horovod.torch.parameters import (
     after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, keep_travel_name, loses_hook,
-    names_of, small_together, travel_name)
+    names_of, remove_hooks, small_together, travel_name)
 
 
 class _Exchange(object):
@@ -112,6 +111,15 @@ class _DistributedOptimizer(object):
                 self._agreement_now()
                 if not self._elastic:
                     self._agreement_name()  # all ranks wrap their optimizers in the same order
+
+    def _hvd_release(self):
+        """Lets go of the parameters, before they are adopted anew."""
+        begun = self._has_uncombined() or any([gradient.is_combined for gradient in self._gradients.values()])
+        if begun and not self._elastic:
+            raise ValueError('This optimizer is being wrapped again between backward() and step(), and would exchange the '
+                             'gradients again; call step(), or discard() and zero_grad(), before.')
+        self._finish_all(None, write=False)
+        remove_hooks(self._hooks)
 
     def _make_groups(self, groups):
         parameters = list(self._gradients)
@@ -869,19 +877,10 @@ def _all_ready(group):
     return True
 
 
-def _constructor_arguments(optimizer):
-    """Defaults of the optimizer that its class takes by name; some classes insist on some of them."""
-    try:
-        accepted = inspect.signature(type(optimizer).__init__).parameters
-    except (TypeError, ValueError):
-        return {}
-    return {name: value for name, value in optimizer.defaults.items() if name in accepted}
-
-
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
                          op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
                          process_set=global_process_set, gradient_as_bucket_view=False):
-    """Returns an optimizer of the same class and options that combines gradients over all ranks before each step.
+    """Has an optimizer combine gradients over all ranks before each step.
 
     Gradients are exchanged while backward() runs, and combined when it returns: clip or unscale
     them as in one process. A gradient that not all ranks compute is combined in step(); where ranks
@@ -889,9 +888,13 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     `with optimizer.skip_synchronize():`. After an exception in backward() on all ranks, zero_grad()
     or discard() drops the batch.
 
+    There is one optimizer, before and after: the object keeps its state, parameter groups, hooks and
+    attributes, and only its class is extended. So schedulers may be made before or after the call,
+    and whatever else holds the optimizer calls the step() that exchanges gradients. Copies and
+    pickles of it are ordinary optimizers. Wrapping it again replaces the arguments of the first call.
+
     Args:
-        optimizer: The torch.optim.Optimizer to wrap. Its state is not taken over: load checkpoints
-            afterwards.
+        optimizer: The torch.optim.Optimizer to wrap.
         named_parameters: Pairs (name, parameter) of all its parameters, usually
             model.named_parameters(). The names appear in messages. None: parameters are numbered.
         compression: hvd.Compression.none, or hvd.Compression.fp16 or bf16 to send gradients in 16 bits.
@@ -916,10 +919,11 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
             backward passes a step. A gradient that a script keeps changes in the next step: clone
             it. Not with compression or op=hvd.Adasum. The same on all ranks.
 
-    Returns: An optimizer whose class is derived from that of the wrapped one.
+    Returns: The same optimizer. Its class is now derived from the one it had.
 
     Raises:
-        ValueError: Arguments are wrong or do not go together, or the process set is not registered.
+        ValueError: Arguments are wrong or do not go together, the process set is not registered, or an
+            optimizer is wrapped again while its gradients are being exchanged.
         NotImplementedError: op=hvd.Adasum with a process set.
         HorovodInternalError: From step() and synchronize(): the ranks disagree about a gradient, or
             a rank left or died.
@@ -951,14 +955,16 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     if op == Adasum and process_set is not global_process_set:
         raise NotImplementedError('DistributedOptimizer(op=hvd.Adasum) works on the whole world only, not on {}.'
                                   .format(process_set))
-    base = type(optimizer)
+    if named_parameters is not None:
+        named_parameters = list(named_parameters)
+    names_of(optimizer.param_groups, named_parameters)  # raises its errors while the optimizer is what it was
+    before = set(vars(optimizer)).difference(vars(optimizer).get('_hvd_attributes', ()))
     with_adasum = op == Adasum and size() > 1
-    mixin = _DistributedAdasumOptimizer if with_adasum else _DistributedOptimizer
-    cls = type(base.__name__, (mixin, base), {'__module__': base.__module__, '__doc__': base.__doc__, '_hvd_base': base})
-    distributed = cls(optimizer.param_groups, **_constructor_arguments(optimizer))
+    wrapping.extend(optimizer, _DistributedAdasumOptimizer if with_adasum else _DistributedOptimizer)
     if with_adasum:
-        distributed._hvd_setup(named_parameters, compression, backward_passes_per_step)
+        optimizer._hvd_setup(named_parameters, compression, backward_passes_per_step)
     else:
-        distributed._hvd_setup(named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
-                               groups, sparse_as_dense, process_set, gradient_as_bucket_view)
-    return distributed
+        optimizer._hvd_setup(named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
+                             groups, sparse_as_dense, process_set, gradient_as_bucket_view)
+    optimizer._hvd_attributes = {'_hvd_attributes'}.union(vars(optimizer)).difference(before)
+    return optimizer

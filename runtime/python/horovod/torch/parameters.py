@@ -170,3 +170,10 @@ def after_gradient(p, call):
     with torch.enable_grad():
         accumulate_grad = p.expand_as(p).grad_fn.next_functions[0][0]
     return accumulate_grad, accumulate_grad.register_hook(call)
+
+
+def remove_hooks(hooks):
+    """Removes and forgets what after_gradient() and register_hook() gave."""
+    for hook in hooks:
+        (hook[1] if isinstance(hook, tuple) else hook).remove()
+    del hooks[:]

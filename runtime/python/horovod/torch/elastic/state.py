@@ -1,5 +1,9 @@
 """The state of a model, its optimizer and a sampler, beside plain values."""
 
+import copy
+import types
+import weakref
+
 import torch
 
 from horovod.common.elastic import ObjectState
@@ -106,6 +110,46 @@ class SamplerStateHandler(_StateDictHandler):
         self.value.load_state_dict(broadcast_object(self.value.state_dict(), root_rank=0, name='sampler_state'))
 
 
+def _is_bound(value, owner):
+    """Whether a part of a state_dict() belongs to its object alone, such as a method of it."""
+    return isinstance(value, weakref.ref) or isinstance(value, types.MethodType) and value.__self__ is owner
+
+
+class ObjectStateHandler(_StateDictHandler):
+    """Looks after any other object by its state_dict() and load_state_dict(): a scheduler, a GradScaler, a loader."""
+
+    def save(self):
+        """Keeps a copy of the value in memory."""
+        with torch.no_grad():
+            self._saved_state = copied(self._state(), self._saved_state)
+
+    def restore(self):
+        """Brings back the copy."""
+        with torch.no_grad():
+            self._load(copied(self._saved_state))
+
+    def sync(self):
+        """Gives all ranks the state of rank 0."""
+        state = broadcast_object(self._state(), root_rank=0, name='object_state')
+        if rank() != 0:
+            self._load(state)
+
+    def _state(self):
+        """Without the methods of the object, by which a copy would have all that the object knows, such as the model of a
+        scheduler's optimizer. It has them anyway."""
+        state = self.value.state_dict()
+        if type(state) is not dict:
+            return state
+        return {name: value for name, value in state.items() if not _is_bound(value, self.value)}
+
+    def _load(self, state):
+        if type(state) is dict:
+            own = self.value.state_dict()
+            if type(own) is dict:
+                state.update((name, value) for name, value in own.items() if _is_bound(value, self.value))
+        self.value.load_state_dict(state)
+
+
 _handler_registry = [
     (torch.nn.Module, ModelStateHandler),
     (torch.optim.Optimizer, OptimizerStateHandler),
@@ -114,7 +158,8 @@ _handler_registry = [
 
 
 def get_handler_registry():
-    """The handlers that TorchState chooses from; the first type that matches counts.
+    """The handlers that TorchState chooses from; the first type that matches counts. Any other object that has state_dict() and
+    load_state_dict() is looked after by these.
 
     Returns: A list of pairs (type, StateHandler class).
     """
@@ -135,7 +180,8 @@ def _handler_of(value):
     for kind, handler in _handler_registry:
         if isinstance(value, kind):
             return handler(value)
-    return None
+    has_state = all(callable(getattr(value, name, None)) for name in ('state_dict', 'load_state_dict'))
+    return ObjectStateHandler(value) if has_state and not isinstance(value, type) else None
 
 
 class TorchState(ObjectState):
@@ -144,8 +190,9 @@ class TorchState(ObjectState):
     Args:
         model: A torch.nn.Module, or None.
         optimizer: A torch.optim.Optimizer, or None.
-        kwargs: Further values by name: modules, optimizers and samplers are saved by their
-            state_dict(), all others as they are.
+        kwargs: Further values by name. Whatever has state_dict() and load_state_dict(), such as a
+            scheduler, a GradScaler or a sampler, is saved by these; lists, dicts, sets, arrays and
+            tensors are copied; objects of other classes are kept as they are.
 
     Example:
 
@@ -185,6 +232,11 @@ class TorchState(ObjectState):
         for handler in self._handlers.values():
             if isinstance(handler.value, ElasticSampler):
                 handler.value.reset()
+
+    def _copy_leaf(self, value):
+        if not isinstance(value, torch.Tensor):
+            return super(TorchState, self)._copy_leaf(value)
+        return copy.deepcopy(value) if value.is_leaf else value.detach().clone()
 
     def __setattr__(self, name, value):
         object.__setattr__(self, name, value)
