@@ -161,6 +161,8 @@ Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpe
   } else {
     spec->unnamed = true;
   }
+  spec->names_hash = known.members_hash;
+  if (known.members_hash != 0 && known.members != nullptr) spec->names = known.members;
   HVD_RETURN_IF_ERROR(ReadTensors(known, memory, spec));
   return ReadSplits(known, spec);
 }

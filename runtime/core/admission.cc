@@ -106,7 +106,7 @@ void Admission::Cancel(Operation* op) {
 void Admission::Describe(TensorName* name, const RequestSpec& spec) const {
   const Group& group = name->set->group;
   name->own_detail = DetailOf(spec, group.size());
-  name->own_detail_known = false;
+  name->own_detail_known = name->hosts_know_names = false;
   name->trace.Change();
   name->agreed = false;
   // Every rank refuses such a detail: the ranks announce it and do nothing else.

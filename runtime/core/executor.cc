@@ -77,8 +77,9 @@ CrossHostRequest Executor::RequestFor(const TensorName& name, std::string_view d
 }
 
 Status Executor::StartCrossHost(Operation* op, const Status& agreed) {
-  const TensorName& name = *op->name;
-  const std::string detail = EncodeDetail(name.own_detail, name.text);
+  TensorName& name = *op->name;
+  const std::string detail = EncodeDetail(name.own_detail, name.text, !name.hosts_know_names);
+  name.hosts_know_names = true;
   const size_t count = agreed.ok() ? op->parts.size() : 1;
   CrossHostRequest cross_host = RequestFor(name, detail);
   cross_host.part_count = static_cast<uint32_t>(count);

@@ -84,7 +84,7 @@ bool Express::MayTake(TensorName* name) {
   if (group.on_one_host()) return MayTakeExpress(*name, peers_.size(), backend_);
   const bool alone = peers_.size() == 1 && name->calls.size() == 1;
   if (!alone || name->calls[0].device != DeviceKind::kHost) return false;
-  const std::string detail = EncodeDetail(name->own_detail, name->text);
+  const std::string detail = EncodeDetail(name->own_detail, name->text, /*names=*/false);
   name->persistent = backend_.Persist(name->calls[0], Executor::RequestFor(*name, detail));
   return name->persistent != nullptr;
 }

@@ -239,7 +239,9 @@ Detail DetailOf(const RequestSpec& spec, uint32_t members) {
                 spec.prescale,
                 spec.postscale,
                 {spec.members.begin(), spec.members.end()},
-                {}};
+                {},
+                spec.names_hash,
+                RecordString(spec.names)};
   for (const TensorSpec& tensor : spec.tensors()) {
     detail.parts.push_back({tensor.dtype, {tensor.shape.begin(), tensor.shape.end()}, {}});
   }
@@ -255,6 +257,7 @@ bool Describes(const Detail& d, const RequestSpec& spec, uint32_t members) {
   return d.collective == spec.collective && d.op == spec.op && d.device == spec.device &&
          d.root == spec.root && d.process_set == spec.process_set && d.prescale == spec.prescale &&
          d.postscale == spec.postscale && d.parts.size() == tensors.size() &&
+         d.names_hash == spec.names_hash &&
          std::equal(d.parts.begin(), d.parts.end(), tensors.begin(), DescribesPart) &&
          std::equal(d.members.begin(), d.members.end(), spec.members.begin(), spec.members.end()) &&
          (d.collective != Collective::kAlltoall || DescribesSplits(d.parts[0], spec, members));
@@ -286,9 +289,10 @@ RecordVector<CollectiveCall> CallsOf(const Detail& detail, const Group& group) {
   return calls;
 }
 
-std::string EncodeDetail(const Detail& d, std::string_view name) {
+std::string EncodeDetail(const Detail& d, std::string_view name, bool names) {
   ByteWriter writer;
-  writer.Reserve(name.size() + 64 + 4 * d.members.size() + 64 * d.parts.size());
+  const std::string_view sent = names ? std::string_view(d.names) : std::string_view();
+  writer.Reserve(name.size() + 80 + 4 * d.members.size() + 64 * d.parts.size() + sent.size());
   writer.PutString(name).Put(d.collective).Put(d.op).Put(d.device);
   writer.Put(d.root).Put(d.process_set);
   writer.Put(std::bit_cast<uint64_t>(d.prescale)).Put(std::bit_cast<uint64_t>(d.postscale));
@@ -296,6 +300,7 @@ std::string EncodeDetail(const Detail& d, std::string_view name) {
   for (uint32_t member : d.members) writer.Put(member);
   writer.Put(static_cast<uint32_t>(d.parts.size()));
   for (const TensorDetail& part : d.parts) EncodePart(part, &writer);
+  writer.Put(d.names_hash).PutString(sent);
   return writer.Take();
 }
 
@@ -323,6 +328,8 @@ Status DecodeDetail(std::string_view bytes, Detail* d, std::string_view* name) {
   for (uint32_t i = 0; i < parts; ++i) {
     if (!DecodePart(&reader, &d->parts.emplace_back())) return damaged();
   }
+  d->names_hash = reader.Get<uint64_t>();
+  d->names = reader.GetString();
   return reader.AtEnd() ? Status::Ok() : damaged();
 }
 

@@ -47,6 +47,8 @@ struct RequestSpec {
   double postscale = 1.0;
   std::span<const int64_t> splits;    // alltoall; empty: equal shares
   std::span<const uint32_t> members;  // kAddProcessSet: world ranks, ascending
+  uint64_t names_hash = 0;            // of the names of its tensors; 0: they are known by place
+  std::string_view names;             // one per line; may be empty
 
   // Empty for a collective without data.
   std::span<const TensorSpec> tensors() const {
@@ -77,6 +79,8 @@ struct Detail {
   double postscale = 1.0;
   RecordVector<uint32_t> members;
   RecordVector<TensorDetail> parts;
+  uint64_t names_hash = 0;
+  RecordString names;  // for the sentence of a mismatch; empty where they have not been sent
 
   friend bool operator==(const Detail&, const Detail&) = default;
 };
@@ -106,12 +110,14 @@ bool Describes(const Detail& detail, const RequestSpec& spec, uint32_t members);
 // `detail` and `group`.
 RecordVector<CollectiveCall> CallsOf(const Detail& detail, const Group& group);
 
-std::string EncodeDetail(const Detail& detail, std::string_view name);
+// `names`: of its tensors as well, which only the first exchange of a detail needs.
+std::string EncodeDetail(const Detail& detail, std::string_view name, bool names = true);
 // kInvalidArgument for anything EncodeDetail does not write. The name is a view into `bytes`.
 Status DecodeDetail(std::string_view bytes, Detail* detail, std::string_view* name);
 
 // One sentence about the first field in which ranks differ: the tensor, both sides' values, their
-// ranks. Ok when all agree. Dimension 0 may differ for allgather and alltoall, splits always.
+// ranks. Ok when all agree. Dimension 0 may differ for allgather and alltoall, splits always, and
+// names whose hashes are equal.
 Status CompareDetails(std::string_view name, std::span<const RankDetail> details);
 
 // The number of elements; of a shape that CheckRequest has accepted.

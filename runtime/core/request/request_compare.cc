@@ -32,7 +32,7 @@ bool Same(const Detail& a, const Detail& b) {
   auto same_part = [any_rows](const auto& x, const auto& y) { return SamePart(x, y, any_rows); };
   return a.collective == b.collective && a.op == b.op && a.device == b.device && a.root == b.root &&
          a.process_set == b.process_set && a.prescale == b.prescale && a.postscale == b.postscale &&
-         a.members == b.members &&
+         a.members == b.members && a.names_hash == b.names_hash &&
          std::equal(a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(), same_part);
 }
 
@@ -78,6 +78,48 @@ Status CompareParts(const std::string& what, std::span<const RankDetail> details
     std::string part = what;
     if (parts > 1) part += Format(", number {} of {}", i + 1, parts);
     if (Status same = CompareFields(part, fields, details); !same.ok()) return same;
+  }
+  return Status::Ok();
+}
+
+std::vector<std::string_view> Lines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// "[a, b, ...]": those around the first one that differs.
+std::string ListText(const std::vector<std::string_view>& names, size_t differs) {
+  if (names.empty()) return "other ones";
+  constexpr size_t kBefore = 4, kShown = 16;
+  const size_t middle = std::min(differs, names.size());
+  const size_t begin = middle > kBefore ? middle - kBefore : 0;
+  const size_t end = std::min(names.size(), begin + kShown);
+  std::string text = begin == 0 ? "[" : "[..., ";
+  for (size_t i = begin; i < end; ++i) {
+    if (i != begin) text += ", ";
+    text += names[i];
+  }
+  return text + (end == names.size() ? "]" : ", ...]");
+}
+
+Status CompareNames(const std::string& what, std::span<const RankDetail> details) {
+  const Detail& first = *details[0].detail;
+  for (const RankDetail& each : details) {
+    if (each.detail->names_hash == first.names_hash) continue;
+    const std::vector<std::string_view> ours = Lines(first.names),
+                                        theirs = Lines(each.detail->names);
+    const auto at = std::ranges::mismatch(ours, theirs).in1;
+    const size_t differs = static_cast<size_t>(at - ours.begin());
+    return Mismatch(
+        Format("{}: ranks disagree about what is in it: rank {} has {}, rank {} has {}; the first "
+               "that differs is number {}; submit the same tensors in the same order on every rank",
+               what, details[0].rank, ListText(ours, differs), each.rank, ListText(theirs, differs),
+               differs + 1));
   }
   return Status::Ok();
 }
@@ -147,7 +189,9 @@ Status CompareDetails(std::string_view name, std::span<const RankDetail> details
       {"prescale factor", [](const Detail& d) { return NumberText(d.prescale); }},
       {"postscale factor", [](const Detail& d) { return NumberText(d.postscale); }},
   };
-  Status same = CompareFields(what, whole, details);
+  Status same = CompareFields(what, std::span(whole).first(3), details);
+  if (same.ok()) same = CompareNames(what, details);
+  if (same.ok()) same = CompareFields(what, std::span(whole).subspan(3), details);
   if (same.ok()) same = CompareParts(what, details);
   if (same.ok()) same = CompareFields(what, rest, details);
   return same;

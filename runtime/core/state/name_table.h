@@ -46,6 +46,7 @@ struct TensorName : InRecordMemory {
   Express express = Express::kUnknown;
   std::unique_ptr<PersistentCall> persistent;  // of kYes over several hosts
   bool own_detail_known = false;               // to the peers, under own_number
+  bool hosts_know_names = false;               // those of own_detail
   uint32_t own_number = kNoNumber;
   // For the recorder.
   TraceName trace;

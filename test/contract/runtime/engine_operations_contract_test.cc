@@ -214,6 +214,39 @@ TEST_P(Operations, AGroupFailsAsAWhole) {
   });
 }
 
+TEST_P(Operations, OtherTensorsOfEqualShapesAreNotAdded) {
+  if (size() == 1) return;  // nobody to disagree with
+  WorldOfThreads world(transport(), size());
+  world.Run([&](uint32_t rank) {
+    Values a(3, 1), b(3, 1);
+    const Shape three{3};
+    const std::vector<TensorSpec> specs = {{DType::kInt64, a.data(), a.data(), three},
+                                           {DType::kInt64, b.data(), b.data(), three}};
+    RequestSpec spec;
+    spec.collective = Collective::kAllreduce;
+    spec.name = "group";
+    spec.group = specs;
+    const auto name = [&](bool swapped) {
+      spec.names_hash = swapped ? 2 : 1;
+      spec.names = swapped ? "b\na" : "a\nb";
+    };
+    name(rank == 1);
+    const Status first = RunOne(world.engine(rank), spec);
+    EXPECT_EQ(first.code(), Code::kMismatch);
+    EXPECT_THAT(first.message(), HasSubstr("rank 0 has [a, b], rank 1 has [b, a]"));
+    EXPECT_EQ(a, Values(3, 1)) << "nothing of it was reduced";
+    name(false);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(RunOne(world.engine(rank), spec).ok());
+    const int64_t cube = int64_t{size()} * size() * size();
+    EXPECT_EQ(b, Values(3, cube));
+    name(rank == 1);  // after they have agreed
+    const Status later = RunOne(world.engine(rank), spec);
+    EXPECT_EQ(later.code(), Code::kMismatch);
+    EXPECT_THAT(later.message(), HasSubstr("rank 1 has [b, a]"));
+    EXPECT_EQ(b, Values(3, cube));
+  });
+}
+
 TEST_P(Operations, SetsComeAndGoWithTheSmallestFreeId) {
   WorldOfThreads world(transport(), size());
   world.Run([&](uint32_t rank) {

@@ -198,6 +198,26 @@ TEST(Details, SurviveTheWire) {
   }
 }
 
+TEST(Details, CarryTheNamesOfTheirTensorsOrOnlyTheHash) {
+  RequestSpec spec = Good();
+  spec.names_hash = 7;
+  spec.names = "a\nb";
+  const Detail detail = DetailOf(spec, 4);
+  RequestSpec other = spec;
+  other.names_hash = 8;
+  EXPECT_TRUE(Describes(detail, spec, 4));
+  EXPECT_FALSE(Describes(detail, other, 4));
+  for (bool names : {true, false}) {
+    Detail decoded;
+    std::string_view text;
+    ASSERT_TRUE(DecodeDetail(EncodeDetail(detail, "x", names), &decoded, &text).ok());
+    EXPECT_EQ(decoded.names_hash, 7u);
+    EXPECT_EQ(decoded.names, names ? "a\nb" : "");
+    const std::vector<RankDetail> details{{0, &detail}, {1, &decoded}};
+    EXPECT_TRUE(CompareDetails("x", details).ok()) << "only the hash counts";
+  }
+}
+
 TEST(Details, DescribeTheirRequest) {
   RequestSpec spec = Good();
   EXPECT_TRUE(Describes(DetailOf(spec, 4), spec, 4));
@@ -315,6 +335,48 @@ TEST(Details, UnknownEnumeratorsAreRefused) {
 Status Compare(std::string_view name, const Detail& a, const Detail& b, const Detail& c) {
   const RankDetail all[] = {{0, &a}, {2, &b}, {5, &c}};
   return CompareDetails(name, all);
+}
+
+Detail WithNames(uint64_t hash, std::string names) {
+  Detail detail = DetailOfGood();
+  detail.names_hash = hash;
+  detail.names = std::move(names);
+  return detail;
+}
+
+std::string NamesVerdict(const Detail& first, const Detail& second) {
+  const std::vector<RankDetail> details{{0, &first}, {3, &second}};
+  const Status verdict = CompareDetails("g", details);
+  EXPECT_EQ(verdict.code(), Code::kMismatch);
+  return verdict.message();
+}
+
+TEST(CompareDetails, ShowsBothListsOfNames) {
+  EXPECT_EQ(NamesVerdict(WithNames(1, "a\nb\nc"), WithNames(2, "a\nc\nb")),
+            "tensor 'g': ranks disagree about what is in it: rank 0 has [a, b, c], rank 3 has [a, "
+            "c, b]; the first that differs is number 2; submit the same tensors in the same order "
+            "on every rank");
+  EXPECT_THAT(NamesVerdict(WithNames(1, "a\nb"), WithNames(2, "a")),
+              HasSubstr("rank 0 has [a, b], rank 3 has [a]; the first that differs is number 2"));
+  Detail more = WithNames(2, "a\nb\nc");
+  more.parts.push_back(more.parts[0]);
+  EXPECT_THAT(NamesVerdict(WithNames(1, "a\nb"), more), HasSubstr("rank 3 has [a, b, c]"))
+      << "which says more than the number of tensors";
+  EXPECT_THAT(NamesVerdict(WithNames(1, "a"), WithNames(0, "")),
+              HasSubstr("rank 0 has [a], rank 3 has other ones"));
+}
+
+TEST(CompareDetails, ShowsOnlyTheNamesAroundTheFirstThatDiffers) {
+  std::string many, other;
+  for (int i = 0; i < 1000; ++i) {
+    many += (i == 0 ? "" : "\n") + std::string("n") + std::to_string(i);
+    other += (i == 0 ? "" : "\n") + std::string(i < 500 ? "n" : "m") + std::to_string(i);
+  }
+  const std::string verdict = NamesVerdict(WithNames(1, many), WithNames(2, other));
+  EXPECT_THAT(verdict, HasSubstr("rank 0 has [..., n496, n497, n498, n499, n500, "));
+  EXPECT_THAT(verdict, HasSubstr("rank 3 has [..., n496, n497, n498, n499, m500, "));
+  EXPECT_THAT(verdict, HasSubstr(", ...]; the first that differs is number 501"));
+  EXPECT_LT(verdict.size(), 500u);
 }
 
 TEST(CompareDetails, IsSilentWhenAllAgree) {

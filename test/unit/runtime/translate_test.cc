@@ -48,6 +48,25 @@ class TranslateTest : public ::testing::Test {
   hvd_request request_{};
 };
 
+TEST_F(TranslateTest, ReadsTheNamesOfTheTensors) {
+  request_.members_hash = 5;
+  request_.members = "a\nb";
+  RequestMemory memory;
+  RequestSpec spec;
+  ASSERT_TRUE(ReadRequest(&request_, &memory, &spec).ok());
+  EXPECT_EQ(spec.names_hash, 5u);
+  EXPECT_EQ(spec.names, "a\nb");
+  request_.members = nullptr;
+  RequestSpec hash_only;
+  ASSERT_TRUE(ReadRequest(&request_, &memory, &hash_only).ok());
+  EXPECT_EQ(hash_only.names_hash, 5u);
+  EXPECT_EQ(hash_only.names, "");
+  request_.struct_size = offsetof(hvd_request, members_hash);
+  RequestSpec before;
+  ASSERT_TRUE(ReadRequest(&request_, &memory, &before).ok());
+  EXPECT_EQ(before.names_hash, 0u) << "of a caller that was built before";
+}
+
 TEST_F(TranslateTest, ReadsARequest) {
   request_.root_rank = 3;
   request_.process_set = 2;

@@ -116,6 +116,8 @@ class _Request(ctypes.Structure):
         ('tensor_count', _int32),
         ('splits_count', _int32),
         ('splits', _pointer),
+        ('members_hash', ctypes.c_uint64),
+        ('members', ctypes.c_char_p),
     ]
 
 
@@ -140,6 +142,7 @@ class _Result(ctypes.Structure):
 
 
 _TENSOR_SIZE = ctypes.sizeof(_Tensor)
+_MOST_BYTES_OF_NAMES = 64 << 10
 _REQUEST_SIZE = ctypes.sizeof(_Request)
 
 
@@ -333,18 +336,28 @@ def process_sets():
 # ---- collectives
 
 
+def _hash_of(members):
+    """Names as a request has them: their hash, and one per line. Of very many only the first ones, for a message."""
+    if members is None:
+        return 0, None
+    import hashlib
+    text = '\n'.join(str(name).replace('\n', ' ').replace('\0', ' ') for name in members).encode('utf-8', 'replace')
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), 'little') or 1, text[:_MOST_BYTES_OF_NAMES]
+
+
 class Request(object):
     """One collective, described once and submitted any number of times.
 
     It owns the C structures, so it must not be submitted by two threads at once. name None: the runtime numbers
-    the unnamed collectives of the process. parts: (dtype, shape) of each tensor; more than one make a group.
+    the unnamed collectives of the process. parts: (dtype, shape) of each tensor; more than one make a group. members:
+    the names of what it combines, which have to be the same on all ranks, or None.
     """
 
     __slots__ = ('_tensors', '_addresses', '_shapes', '_splits', '_request', '_request_ref', '_handle',
                  '_handle_ref')
 
     def __init__(self, collective, name, parts, reduce_op=SUM, root_rank=0, process_set=0, prescale=1.0,
-                 postscale=1.0, splits=None):
+                 postscale=1.0, splits=None, members=None):
         self._tensors = tensors = (_Tensor * len(parts))() if parts else None
         self._addresses = ()  # those in _tensors
         self._shapes = []
@@ -368,7 +381,7 @@ class Request(object):
             _REQUEST_SIZE, collective, None if name is None else name.encode('utf-8'),
             ctypes.addressof(tensors) if parts else None, reduce_op, root_rank, process_set, 0, prescale, postscale,
             len(parts), 0 if splits is None else len(splits),
-            None if splits is None else ctypes.addressof(self._splits))
+            None if splits is None else ctypes.addressof(self._splits), *_hash_of(members))
         self._request_ref = ctypes.byref(self._request)
         self._handle = ctypes.c_uint64()
         self._handle_ref = ctypes.byref(self._handle)

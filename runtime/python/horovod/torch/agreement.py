@@ -56,7 +56,8 @@ class Agreement(object):
         self.is_busy = False  # in a backward() or a round of this optimizer
         self._name = name
         self._process_set = process_set
-        self._members = ()
+        self.is_refused = False  # the ranks have other parameters or groups, so some may wait for what others never submit
+        self._members = self._plan = ()
         self._request = None
         self._described = None
         self._row = self._mine = array.array('q')  # under way or the outcome, and what this rank sent
@@ -67,8 +68,9 @@ class Agreement(object):
         self.unfinished = None  # the vote of begin(), until end() has come to its end: a signal handler may have stopped it
         _waiting.add(self)
 
-    def set_members(self, names):
-        self._members = tuple(names)
+    def set_members(self, names, plan):
+        """plan: the names again, and which of them are exchanged together, for the runtime to compare."""
+        self._members, self._plan = tuple(names), tuple(plan)
         self._names_hash = zlib.crc32('\n'.join(self._members).encode('utf-8', 'replace'))
 
     def begin_step(self):
@@ -140,10 +142,10 @@ class Agreement(object):
         return array.array('q', head + tuple(ready) + tuple(present))
 
     def _submit(self, row):
-        described = (len(row), self._process_set.process_set_id)
+        described = (self._plan, self._process_set.process_set_id)
         if described != self._described:
             self._request = _library.Request(_library.ALLREDUCE, self._name(), [(_library.INT64, (len(row),))], _library.MIN, 0,
-                                             described[1])
+                                             described[1], members=self._plan)
             self._described = described
         self._row = row[:]
         address = self._row.buffer_info()[0]
@@ -159,6 +161,7 @@ class Agreement(object):
             _rows.pop(self._outstanding, None)
             self._outstanding = None
             if error is not None:
+                self.is_refused = error.is_disagreement
                 raise error
 
     def _check(self, row):

@@ -69,10 +69,13 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None):
     gradients where there were none; its parameters do not change.
 
     Args:
-        optimizer: The optimizer, on every rank with the same parameters.
+        optimizer: The optimizer, on every rank with the same parameters. State follows the names of the
+            parameters where these are known: from the model, from the named_parameters of
+            DistributedOptimizer, or from those of the optimizer itself (PyTorch 2.6). Otherwise it
+            follows their order, which has to be the same on all ranks.
         root_rank: The rank whose optimizer is sent.
-        model: Tells which parameters have sparse gradients: those of its embeddings with
-            sparse=True.
+        model: Gives the names of the parameters, and tells which of them have sparse gradients: those of
+            its embeddings with sparse=True.
 
     Raises:
         ValueError: The optimizer is torch.optim.LBFGS, or the ranks have different parameters.
@@ -88,31 +91,31 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None):
     params = [p for group in optimizer.param_groups for p in group['params']]
     if not optimizer.state:
         _create_state(optimizer, [p for p in params if p.requires_grad], _sparse_parameters(optimizer, model))
-    groups = [{key: value for key, value in group.items() if key != 'params'} for group in optimizer.param_groups]
     is_root = rank() == root_rank
     description = None
     if is_root:
+        groups = [{key: value for key, value in group.items() if key not in ('params', 'param_names')}
+                  for group in optimizer.param_groups]
         state = [(index, [_describe(key, value) for key, value in optimizer.state[p].items()])
                  for index, p in enumerate(params) if p in optimizer.state]
-        description = (len(params), len(groups), groups, state)
+        description = (_Layout(optimizer, model), groups, state)
     description = broadcast_object(description, root_rank, name='optimizer_state')
-    count, group_count, root_groups, root_state = description
+    layout, root_groups, root_state = description
     # All ranks must know, since those that are alike would wait for the others below.
-    alike = (count, group_count) == (len(params), len(groups))
-    _agree(alike, 'hvd.broadcast_optimizer_state needs the same parameters on all ranks, but rank {} has {} '
-           'parameters in {} groups, and the root, rank {}, has {} in {}.'.format(
-               rank(), len(params), len(groups), root_rank, count, group_count), 'optimizer_state.agree')
+    ordered, own_groups, problem = _Layout(optimizer, model).in_order_of(layout, optimizer)
+    _agree(problem is None, 'hvd.broadcast_optimizer_state needs the same parameters on all ranks, but {} on rank {}, and the '
+           'root is rank {}.'.format(problem, rank(), root_rank), 'optimizer_state.agree')
     if not is_root:
-        for group, options in zip(optimizer.param_groups, root_groups):
+        for group, options in zip(own_groups, root_groups):
             for key, value in options.items():
                 _assign(group, key, value)
         with_state = {index for index, _ in root_state}
-        for index, p in enumerate(params):
+        for index, p in enumerate(ordered):
             if index not in with_state:
                 optimizer.state.pop(p, None)
     pending = []
     for index, entries in root_state:
-        p = params[index]
+        p = ordered[index]
         own = optimizer.state[p]
         if not is_root:
             for key in [key for key in own if key not in {entry[0] for entry in entries}]:
@@ -128,6 +131,59 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None):
             elif not is_root:
                 own[key] = value
     _finish(pending)
+
+
+class _Layout(object):
+    """Which parameters an optimizer has: for each group pairs of name and shape. Names are None unless all are known, from the
+    model, from DistributedOptimizer or from torch."""
+
+    def __init__(self, optimizer, model):
+        names = dict(getattr(optimizer, '_parameter_names', {})) if getattr(optimizer, '_has_names', False) else {}
+        if model is not None:
+            names.update((p, name) for name, p in model.named_parameters())
+        for group in optimizer.param_groups:
+            for name, p in zip(group.get('param_names', ()), group['params']):
+                names.setdefault(p, name)
+        self.groups = [[(names.get(p), tuple(p.shape)) for p in group['params']] for group in optimizer.param_groups]
+        flat = self._flat()
+        if len({name for name, _ in flat} - {None}) < len(flat):
+            self.groups = [[(None, shape) for _, shape in group] for group in self.groups]
+
+    def _flat(self):
+        return [entry for group in self.groups for entry in group]
+
+    def in_order_of(self, root, optimizer):
+        """The parameters and the groups of the optimizer in the order in which the root has its own, and what is in the way of
+        that, as a part of a sentence, or None."""
+        params = [p for group in optimizer.param_groups for p in group['params']]
+        mine, theirs = self._flat(), root._flat()
+        if (len(mine), len(self.groups)) != (len(theirs), len(root.groups)):
+            return params, optimizer.param_groups, 'there are {} parameters in {} groups instead of {} in {}'.format(
+                len(mine), len(self.groups), len(theirs), len(root.groups))
+        if not mine or mine[0][0] is None or theirs[0][0] is None:  # by their places
+            return params, optimizer.param_groups, next((
+                'parameter number {} has the shape {} instead of {}, perhaps since they are in another order, which names would '
+                'put right (model=)'.format(index, list(own), list(other))
+                for index, ((_, own), (_, other)) in enumerate(zip(mine, theirs)) if own != other), None)
+        places = {name: (p, shape, number) for (name, shape), p, number in zip(
+            mine, params, [number for number, group in enumerate(self.groups) for _ in group])}
+        ordered, order_of_groups = [], []
+        for number, group in enumerate(root.groups):
+            own_numbers = set()
+            for name, shape in group:
+                if name not in places:
+                    return params, optimizer.param_groups, 'there is no parameter {}'.format(name)
+                p, own, own_number = places[name]
+                if own != shape:
+                    return params, optimizer.param_groups, '{} has the shape {} instead of {}'.format(name, list(own), list(shape))
+                ordered.append(p)
+                own_numbers.add(own_number)
+            if not group:
+                own_numbers.add(number)
+            if len(own_numbers) > 1 or own_numbers & set(order_of_groups):
+                return params, optimizer.param_groups, '{} is in a group with other parameters'.format(group[0][0])
+            order_of_groups += own_numbers
+        return ordered, [optimizer.param_groups[number] for number in order_of_groups], None
 
 
 def _sparse_parameters(optimizer, model):

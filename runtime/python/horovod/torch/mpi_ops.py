@@ -234,8 +234,9 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
     operation fails.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
-            shape and dtype on every rank; the dtypes of the members may differ.
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one, in the same order
+            on every rank: members are matched by their places. Each has the same shape and dtype on
+            every rank; the dtypes of the members may differ.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
@@ -298,8 +299,9 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
     The ranks agree about all of them at once; all succeed or all fail.
 
     Args:
-        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
-            shape and dtype on every rank; the dtypes of the members may differ.
+        tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one, in the same order
+            on every rank: members are matched by their places. Each has the same shape and dtype on
+            every rank; the dtypes of the members may differ.
         average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:

@@ -26,8 +26,8 @@ from horovod.torch.adasum_optimizer import _DistributedAdasumOptimizer
 from horovod.torch.compression import Compression, NoneCompressor
 from horovod.torch.mpi_ops import Adasum, Average, rocm_built, size
 from horovod.torch.parameters import (
-    after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, keep_travel_name, loses_hook,
-    names_of, remove_hooks, small_together, travel_name)
+    after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, in_name_order,
+    keep_travel_name, loses_hook, names_of, remove_hooks, small_together, travel_name)
 
 
 class _Exchange(object):
@@ -89,6 +89,7 @@ class _DistributedOptimizer(object):
         self._sparse_as_dense = sparse_as_dense
         self._as_bucket_view = gradient_as_bucket_view
         self._parameter_names = names_of(self.param_groups, named_parameters)
+        self._has_names = named_parameters is not None
         self._gradients = {}  # p -> _Gradient, in the order of param_groups
         self._under_way = {}  # _Exchange -> None, in the order in which they were submitted
         self._incomplete = set()  # the first ones of groups that wait for some of their gradients
@@ -123,6 +124,8 @@ class _DistributedOptimizer(object):
 
     def _make_groups(self, groups):
         parameters = list(self._gradients)
+        if self._has_names:
+            parameters = in_name_order(parameters, self._parameter_names)
         self._grouped_by_size = groups is None and not self._as_bucket_view
         if groups is None:
             groups = gradient_buckets.plan(parameters) if self._as_bucket_view else small_together(parameters)
@@ -135,6 +138,23 @@ class _DistributedOptimizer(object):
                 keep_travel_name(group[0], bucket.name, self.process_set)
             for place, gradient in enumerate(together):
                 gradient.group, gradient.bucket, gradient.place = together, bucket, place
+
+    def _plan(self):
+        """The names of all parameters, and in brackets those that are exchanged together, in an order that is the same on all
+        ranks if they are."""
+        names = {p: gradient.name for p, gradient in self._gradients.items()}
+        # In an elastic job a gradient gets the name that it travels under when it is used.
+        name_of = (lambda gradient: gradient.name) if self._elastic else self._travel_name
+        entries, written = [], set()
+        for p in in_name_order(names, names) if self._has_names else names:
+            group = self._gradients[p].group
+            if group[0] not in written:
+                written.add(group[0])
+                together = [str(name_of(gradient)) for gradient in group]
+                if len(group) > 1:
+                    together[0], together[-1] = '(' + together[0], together[-1] + ')'
+                entries += together
+        return entries
 
     def _takes_part(self):
         """Whether this rank exchanges gradients in the present world."""
@@ -396,8 +416,14 @@ class _DistributedOptimizer(object):
         if prepared is None or prepared[0] != described or prepared[1] != number or prepared[3] != group:
             prescale, postscale = self._scaling()
             prepared = group[0].request = (described, number, mpi_ops._operations.describe(
-                _library.ALLREDUCE, self._exchange_name(group), described, self.op, 0, number, prescale, postscale), group)
+                _library.ALLREDUCE, self._exchange_name(group), described, self.op, 0, number, prescale, postscale, None,
+                self._members_of(group)), group)
         return prepared[2]
+
+    @staticmethod
+    def _members_of(group):
+        """What tells the gradients of a group apart, of which all but the first travel without their names."""
+        return [gradient.name for gradient in group] if len(group) > 1 or group[0].bucket is not None else None
 
     def _exchange_name(self, group):
         first = group[0]
@@ -495,12 +521,15 @@ class _DistributedOptimizer(object):
             self._agreement = agreement.Agreement(lambda: this()._agreement_name(), self.process_set)
         if len(self._by_name) != len(self._gradients):
             self._by_name = tuple(sorted(self._gradients.values(), key=lambda gradient: gradient.name))
-            self._agreement.set_members([gradient.name for gradient in self._by_name])
+            self._agreement.set_members([gradient.name for gradient in self._by_name], self._plan())
         return self._agreement
 
     def _agreement_name(self):
         # Two optimizers may have the same parameters; the agreement has a name of its own, as a parameter has.
-        return 'backward.{}'.format(travel_name(self._agreement, 'end of ' + self._by_name[0].name, self.process_set))
+        # By the order of wrapping, since ranks whose parameters have other names must meet in an error; in an elastic job, where ranks
+        # from an earlier world wrap nothing in this one, by that of use.
+        name = 'end of {}'.format(self._by_name[0].name) if self._elastic else 'gradients'
+        return 'backward.{}'.format(travel_name(self._agreement, name, self.process_set))
 
     def _begin_end_of_backward(self):
         self._begin_round(agreement.BACKWARD)
@@ -568,7 +597,7 @@ class _DistributedOptimizer(object):
         agreed, rounds = self._agreement, 1
         try:
             while True:
-                outcome = agreed.end()
+                outcome = self._outcome_of(agreed)
                 self._conclude(kind, outcome)
                 if kind == agreement.DROP:
                     if outcome.all_drop:
@@ -586,6 +615,14 @@ class _DistributedOptimizer(object):
     def _close_round(self):
         if self._rest is None and self._agreement.unfinished is None:  # else _resume() does it
             self._agreement.close()
+
+    def _outcome_of(self, agreed):
+        try:
+            return agreed.end()
+        except mpi_ops.HorovodInternalError:
+            if agreed.is_refused:
+                self._abandon()
+            raise
 
     def _has_uncombined(self):
         return bool(self._under_way or self._incomplete)
@@ -725,6 +762,13 @@ class _DistributedOptimizer(object):
             p.grad = grad
         if first_error is not None:
             raise first_error
+
+    def _abandon(self):
+        """Forgets what is under way, which other ranks may never submit. Its tensors stay alive, since the runtime may still write
+        to them."""
+        for exchange in list(self._under_way):
+            self._forget(exchange)
+        self._reset_counters()
 
     # ---- waits
 
@@ -896,7 +940,10 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     Args:
         optimizer: The torch.optim.Optimizer to wrap.
         named_parameters: Pairs (name, parameter) of all its parameters, usually
-            model.named_parameters(). The names appear in messages. None: parameters are numbered.
+            model.named_parameters(). Ranks find each other's gradients by these names, in whatever
+            order the optimizer has its parameters, and get an error where names or groups differ. None:
+            by the place in the optimizer, so give all ranks the same order: parameters of one shape in
+            another order on a rank cannot be told apart.
         compression: hvd.Compression.none, or hvd.Compression.fp16 or bf16 to send gradients in 16 bits.
         backward_passes_per_step: The gradients of this many backward() calls are added up locally
             before they are exchanged, at the end of the last one. zero_grad() begins anew.
@@ -906,9 +953,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         gradient_predivide_factor: With Average: divide by this number before adding up, and by
             size() / this number afterwards.
         num_groups: Deprecated: a number of groups, as groups.
-        groups: A list of lists of parameters, or a number of groups. The gradients of a group are
-            exchanged as one operation, once all of them are there; those on several devices as one
-            for each device. None: gradients on the CPU of up to 16 KiB, neighbours of up to 64 KiB
+        groups: A list of lists of parameters, or a number of groups, into which the parameters are cut
+            in the order of their names. The gradients of a group are exchanged as one operation, once all
+            of them are there; those on several devices as one for each device. None: gradients on the CPU of up to 16 KiB, neighbours of up to 64 KiB
             together; all others one by one.
         sparse_as_dense: Exchange sparse gradients as dense ones.
         process_set: The ranks that train together. On other ranks the optimizer is an ordinary one;

@@ -1,5 +1,6 @@
 """The facts that an optimizer wrapper needs about its parameters: their names, their groups, when a gradient is there."""
 
+import re
 import weakref
 
 import torch
@@ -41,6 +42,17 @@ def names_of(param_groups, named_parameters):
         raise ValueError('named_parameters must name every parameter of the optimizer, but {} of them have no name; '
                          'are all models in it?'.format(missing))
     return names
+
+
+def _name_key(name):
+    """Sorts names as people do: layers.2 before layers.10."""
+    return [(0, int(part), '') if part.isdigit() else (1, 0, part) for part in re.split('([0-9]+)', str(name)) if part]
+
+
+def in_name_order(parameters, names):
+    """The parameters in the order of their names, which is the same on all ranks. That of an optimizer's groups need not be: a
+    script may have made them from a set."""
+    return sorted(parameters, key=lambda p: _name_key(names[p]))
 
 
 class _TravelNames(object):
@@ -104,14 +116,15 @@ def _members(group):
 
 
 def groups_of(parameters, groups):
-    """The parameters as lists of those that are exchanged together; those of no group are not in any."""
+    """The parameters as lists of those that are exchanged together, in the order of `parameters`; those of no group are not in
+    any."""
     if groups is None:
         return []
     if isinstance(groups, int):
         return [chunk for chunk in split_list(parameters, min(groups, len(parameters) or 1)) if chunk]
-    mine = set(parameters)
-    found = [[p for p in _members(group) if p in mine] for group in groups]
-    return [group for group in found if group]
+    places = {p: place for place, p in enumerate(parameters)}
+    found = [sorted([p for p in _members(group) if p in places], key=places.get) for group in groups]
+    return sorted([group for group in found if group], key=lambda group: places[group[0]])
 
 
 def bytes_of_gradient(p):
