@@ -105,7 +105,7 @@ follows_one_process(lambda model: model.float())
 follows_one_process(lambda model: model.zero_grad())
 if size > 1:
     refuses(other_strides, 'shape')
-    refuses(other_order, 'number of tensors')
+    refuses(other_order, 'disagree about what is in it: rank 0 has [')
     refuses(of_one_rank, 'ranks disagree about')
 assert not hvd.mpi_ops._handle_map
 # Nothing is left of it: the next ones have the names.

@@ -160,8 +160,8 @@ class Agreement(object):
             error = _library.wait(self._outstanding)  # Ctrl-C leaves it outstanding
             _rows.pop(self._outstanding, None)
             self._outstanding = None
+            self.is_refused = error is not None and error.is_disagreement
             if error is not None:
-                self.is_refused = error.is_disagreement
                 raise error
 
     def _check(self, row):

@@ -506,6 +506,8 @@ class _DistributedOptimizer(object):
             self._begin_round(agreement.STEP)
             self._agree(agreement.STEP)
         except mpi_ops.HorovodInternalError as error:
+            if self._agreement.is_refused:
+                self._abandon()
             self._finish_all(error, write=False)
             self._reset_counters()
             raise
@@ -764,9 +766,14 @@ class _DistributedOptimizer(object):
             raise first_error
 
     def _abandon(self):
-        """Forgets what is under way, which other ranks may never submit. Its tensors stay alive, since the runtime may still write
-        to them."""
+        """Forgets what is under way, which other ranks may never submit. Its tensors stay alive as long as the runtime may write to
+        them."""
+        for handle in [handle for handle in _abandoned if _is_over(handle)]:
+            del _abandoned[handle]
         for exchange in list(self._under_way):
+            if exchange.handle is not None:
+                _abandoned[exchange.handle] = mpi_ops._handle_map.pop(exchange.handle), [
+                    gradient.tensor for gradient in exchange.group]
             self._forget(exchange)
         self._reset_counters()
 
@@ -910,6 +917,14 @@ def _shares_memory(grad, tensor):
     return grad.data_ptr() == tensor.data_ptr()
 
 
+def _is_over(handle):
+    try:
+        return _library.poll(handle)
+    except (mpi_ops.HorovodInternalError, ValueError):  # of an earlier world
+        return True
+
+
+_abandoned = {}  # handle -> tensors that the runtime may still work on
 _numbers = itertools.count()
 _owners = {}  # id of a parameter -> (weak reference to it, to the optimizer that combines its gradients first)
 
