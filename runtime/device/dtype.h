@@ -22,8 +22,11 @@ enum class DType : uint8_t {
   kBfloat16 = 10,
   kFloat8E4m3 = 11,
   kFloat8E5m2 = 12,
+  // Not in hvd.h, of no request and no tensor: the type in which averages of int64 are summed
+  // (AccumulatorOf in host_reduce.h). Two words, the lower one first.
+  kInt128 = 13,
 };
-inline constexpr int kDTypeCount = 13;
+inline constexpr int kDTypeCount = 13;  // of those in hvd.h
 
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {
@@ -35,6 +38,7 @@ constexpr size_t SizeOf(DType dtype) {
     case DType::kFloat32: return 4;
     case DType::kInt64:
     case DType::kFloat64: return 8;
+    case DType::kInt128: return 16;
     default: return 1;
   }
 }
@@ -43,6 +47,7 @@ constexpr std::string_view NameOf(DType dtype) {
   constexpr std::string_view kNames[kDTypeCount] = {
       "uint8",   "int8",    "uint16", "int16",    "int32",       "int64",      "float16",
       "float32", "float64", "bool",   "bfloat16", "float8_e4m3", "float8_e5m2"};
+  if (dtype == DType::kInt128) return "int128";
   return static_cast<int>(dtype) < kDTypeCount ? kNames[static_cast<int>(dtype)] : "unknown";
 }
 

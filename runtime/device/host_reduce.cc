@@ -16,17 +16,15 @@ void ReduceRange(const ReduceSpec& spec, std::span<const void* const> inputs,
                                   outputs.size(), first, count});
 }
 
-void WideReduceRange(const ReduceSpec& spec, std::span<const void* const> inputs, float* output,
+void WideReduceRange(const ReduceSpec& spec, std::span<const void* const> inputs, void* output,
                      size_t first, size_t count) {
-  void* out = output;
   KernelsInUse().kernels->wide_reduce({spec.dtype, spec.arithmetic, spec.prescale, 1.0, 1.0,
-                                       inputs.data(), inputs.size(), &out, 1, first, count});
+                                       inputs.data(), inputs.size(), &output, 1, first, count});
 }
 
-void NarrowRange(DType dtype, const float* input, void* output, size_t count) {
-  const void* in = input;
+void NarrowRange(DType dtype, const void* input, void* output, size_t count) {
   KernelsInUse().kernels->narrow(
-      {dtype, Arithmetic::kSum, 1.0, 1.0, 1.0, &in, 1, &output, 1, 0, count});
+      {dtype, Arithmetic::kSum, 1.0, 1.0, 1.0, &input, 1, &output, 1, 0, count});
 }
 
 void AddDotProducts(DType dtype, std::span<const void* const> inputs, size_t first, size_t count,

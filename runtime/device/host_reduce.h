@@ -13,14 +13,17 @@ namespace hvd {
 
 // Scales other than 1 multiply each input (prescale) and the result (postscale): integers in double
 // and truncated, half and float8 types in float32, float32 and float64 in their own precision; a
-// bool is true when its product is not 0. Integers wrap around. For bool, sum and max are "or",
-// product and min are "and".
+// bool is true when its product is not 0. For bool, sum and max are "or", product and min are "and".
+// Integers wrap around; but the sum of integers that is scaled or divided after it is made in a type
+// that holds it (AccumulatorOf), and only the result wraps around.
 struct ReduceSpec {
   DType dtype = DType::kFloat32;
   Arithmetic arithmetic = Arithmetic::kSum;
   double prescale = 1.0;
   double postscale = 1.0;
-  double divisor = 1.0;  // of the scaled result; an integer is divided and truncated
+  // Of the scaled result. A whole number for integers: their exact sum is divided, and truncated
+  // towards zero.
+  double divisor = 1.0;
 };
 
 // Sum, min, max and product are known for every type; but an average of truth values is none.
@@ -34,16 +37,26 @@ bool CanAdasum(DType dtype);
 void ReduceRange(const ReduceSpec& spec, std::span<const void* const> inputs,
                  std::span<void* const> outputs, size_t first, size_t count);
 
-// For types that are accumulated in float32 and are narrower (IsNarrow): the two halves of
-// ReduceRange, for a sum that is made in several places and rounded once. The first leaves out
-// postscale and divisor and stores floats at [first, ...).
+constexpr bool IsInteger(DType dtype) { return dtype <= DType::kInt64; }
+// Types that are accumulated in float32 and are narrower.
 constexpr bool IsNarrow(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBfloat16 || dtype == DType::kFloat8E4m3 ||
          dtype == DType::kFloat8E5m2;
 }
-void WideReduceRange(const ReduceSpec& spec, std::span<const void* const> inputs, float* output,
+// The type in which ReduceRange makes the sum of elements of this type, if they are integers that
+// are scaled or divided after it: 2^32 of them fit, whatever their values.
+constexpr DType AccumulatorOf(DType dtype) {
+  if (IsNarrow(dtype)) return DType::kFloat32;
+  if (dtype == DType::kInt64) return DType::kInt128;
+  return IsInteger(dtype) ? DType::kInt64 : dtype;
+}
+
+// The two halves of ReduceRange, for a sum that is made in several places and rounded once: for
+// integers and the types of IsNarrow. The first leaves out postscale and divisor and stores
+// elements of AccumulatorOf at [first, ...); of integers it makes sums only.
+void WideReduceRange(const ReduceSpec& spec, std::span<const void* const> inputs, void* output,
                      size_t first, size_t count);
-void NarrowRange(DType dtype, const float* input, void* output, size_t count);
+void NarrowRange(DType dtype, const void* input, void* output, size_t count);
 
 // The parts of Adasum that touch every element, for the types of CanAdasum, in float64. Like the
 // reduction they depend on the order of the inputs only; dot products also on where a range begins

@@ -42,6 +42,12 @@ def test_collectives_against_numpy(in_world, ranks):
     in_world('collectives.py', timeout_s=100)
 
 
+# Two hosts of one rank exchange the tensors themselves, of two ranks the sums of the hosts.
+@pytest.mark.parametrize('processes, hosts', [(2, 1), (3, 1), (2, 2), (4, 2)])
+def test_averages_of_integers_near_the_ends_of_their_types(hvdrun, torch, processes, hosts):
+    run_ok(processes, 'integer_averages.py', hosts=hosts, timeout_s=100)
+
+
 @both
 def test_objects_parameters_and_optimizer_state(in_world, ranks):
     in_world('objects.py')

@@ -17,9 +17,7 @@
 namespace hvd {
 namespace {
 
-size_t SumBytes(const CollectiveCall& call) {
-  return call.count * SizeOf(InterHostType(call.dtype));
-}
+size_t SumBytes(const CollectiveCall& call) { return call.count * SizeOf(InterHostType(call)); }
 
 }  // namespace
 
@@ -169,7 +167,7 @@ Status BatchExecutor::Reducescatter(const LeaderItem& item) {
   const Items one(&item, 1);
   Note(one, TraceActivity::kHostReduce, SumBytes(call));
   HVD_RETURN_IF_ERROR(FinishLocalSum(part));
-  const size_t element = SizeOf(InterHostType(call.dtype));
+  const size_t element = SizeOf(InterHostType(call));
   const auto size = static_cast<uint32_t>(item.op->set_size);
   std::vector<size_t> bytes(leaders(), 0);
   struct Run {
@@ -195,7 +193,7 @@ Status BatchExecutor::Reducescatter(const LeaderItem& item) {
     if (run.bytes != 0) CopyRange(ordered + at, part.memory + run.first, run.bytes);
     at += run.bytes;
   }
-  const ReduceSpec plain{InterHostType(call.dtype), ArithmeticOf(call.op)};
+  const ReduceSpec plain{InterHostType(call), ArithmeticOf(call.op)};
   Status combined =
       Exchange(one, Collective::kReducescatter, total, [&](const InterHostCall& with) {
         return around_.comm.Reducescatterv(with, plain, ordered, counts, part.memory);

@@ -113,7 +113,7 @@ Status TakeAgreement(std::string_view bytes, uint32_t self, Agreement* agreement
 // Of the memory in which the members of the host `here` find the result.
 size_t ResultBytes(const CollectiveCall& call, const std::shared_ptr<const HostParts>& hosts,
                    uint32_t here) {
-  if (LeavesSum(call)) return call.count * SizeOf(InterHostType(call.dtype));
+  if (LeavesSum(call)) return call.count * SizeOf(InterHostType(call));
   if (call.collective != Collective::kReducescatter) return call.bytes();
   const auto part = std::ranges::find(hosts->parts, here, &HostParts::Part::host);
   return ScatteredBytes(call, *part, call.group->size());
@@ -157,7 +157,7 @@ struct HostsBackend::MemberOp final : OpState {
   void Help(const CollectiveCall& call, SharedMemoryMap& peer_memory) {
     if (inputs.empty() || result_status->sum.segment == 0) return;
     if (!sum) {
-      const size_t bytes = call.count * SizeOf(InterHostType(call.dtype));
+      const size_t bytes = call.count * SizeOf(InterHostType(call));
       Result<std::byte*> place = peer_memory.Resolve(result_status->sum, bytes);
       if (!place.ok()) {
         inputs.clear();  // the leader does it
@@ -413,7 +413,7 @@ Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, Leader
   if (call.agreement != nullptr || HasExtents(call) || call.bytes() == 0) return Status::Ok();
   op.result_status->result_bytes = ResultBytes(call, op.op->hosts, map_.here());
   const bool sums = MakesSum(call);
-  const size_t bytes = sums ? call.count * SizeOf(InterHostType(call.dtype)) : call.bytes();
+  const size_t bytes = sums ? call.count * SizeOf(InterHostType(call)) : call.bytes();
   SharedHeap& heap = leases_.heap();
   Status why;
   part.memory =

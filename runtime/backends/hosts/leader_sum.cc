@@ -16,7 +16,7 @@ constexpr size_t kMostOffered = 4 << 10;
 constexpr size_t kCopiedByPart = 256 << 10;
 
 size_t OfferedBytes(const LeaderTensor& part) {
-  const DType dtype = part.straight ? part.call.dtype : InterHostType(part.call.dtype);
+  const DType dtype = part.straight ? part.call.dtype : InterHostType(part.call);
   return part.call.count * SizeOf(dtype);
 }
 
@@ -51,7 +51,7 @@ uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item) {
 // host: then the sum goes from input to output, as it shall be.
 LeaderSum::LeaderSum(LeaderItems items) : items_(items) {
   const CollectiveCall& call = items[0].part->call;
-  spec_ = ReduceSpec{InterHostType(call.dtype), ArithmeticOf(call.op)};
+  spec_ = ReduceSpec{InterHostType(call), ArithmeticOf(call.op)};
   if (items[0].part->straight) spec_ = SpecOf(call, DivisorFor(call, items[0]));
   for (const LeaderItem& item : items) count_ += item.part->call.count;
 }

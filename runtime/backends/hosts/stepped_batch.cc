@@ -18,7 +18,7 @@ bool SteppedBatch::Fits(const LeaderBatch& batch, InterHostComm& comm) {
     for (const auto& part : op->parts) {
       if (first == nullptr) first = &part->call;
       if (!TravelTogether(*first, part->call)) return false;
-      bytes += part->call.count * SizeOf(InterHostType(part->call.dtype));
+      bytes += part->call.count * SizeOf(InterHostType(part->call));
     }
   }
   return first != nullptr && bytes <= most;

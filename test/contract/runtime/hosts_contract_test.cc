@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <barrier>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <set>
 
+#include "runtime/backends/shm/chunking.h"
 #include "runtime/device/adasum.h"
 #include "test/fakes/simulated_hosts.h"
 #include "test/fakes/stopping_memory.h"
@@ -114,6 +116,61 @@ TEST_P(HostsContract, ReducesEverySizeAndOperation) {
     CheckAllreduce<double>(hosts, rank, DType::kFloat64);
     CheckAllreduce<int32_t>(hosts, rank, DType::kInt32);
     CheckAllreduce<uint8_t>(hosts, rank, DType::kUint8);
+  });
+}
+
+// No sum on the way overflows, not that of a host and not that of all: 200 and 200 of uint8 are 200.
+template <typename T>
+void CheckAveragesNearTheEnds(SimulatedHosts& hosts, uint32_t rank, DType dtype) {
+  constexpr auto kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  const auto value = [](uint32_t r, size_t i) {
+    switch (i % 4) {
+      case 0: return static_cast<T>(kMost - static_cast<T>(r % 3));
+      case 1: return static_cast<T>(kLeast + static_cast<T>(r % 3));
+      case 2: return (i + r) % 2 == 0 ? kMost : kLeast;
+      default: return static_cast<T>(i * 7 + r);
+    }
+  };
+  for (size_t count : {3, 1000, 50'001}) {
+    for (Collective collective : {Collective::kAllreduce, Collective::kReducescatter}) {
+      for (double postscale : {1.0, 0.5}) {
+        std::vector<T> in(count), out(count, T{99});
+        for (size_t i = 0; i < count; ++i) in[i] = value(rank, i);
+        const bool whole = collective == Collective::kAllreduce;
+        SimulatedTask task = TaskOf(hosts, rank, "e", collective, dtype, in.data(),
+                                    whole ? out.data() : nullptr, static_cast<int64_t>(count));
+        task.parts[0].call.op = ReduceOp::kAverage;
+        task.parts[0].call.postscale = postscale;
+        Status done = hosts.Do(rank, &task);
+        ASSERT_TRUE(done.ok()) << done.message();
+        const RowRange own = RowsOf(rank, static_cast<int64_t>(count), hosts.size());
+        const size_t first = whole ? 0 : static_cast<size_t>(own.first);
+        const size_t results = whole ? count : static_cast<size_t>(own.count);
+        const T* result = out.data();
+        if (!whole) result = static_cast<const T*>(task.parts[0].result.made_output);
+        for (size_t i = 0; i < results; ++i) {
+          __int128 sum = 0;
+          for (uint32_t r = 0; r < hosts.size(); ++r) sum += value(r, first + i);
+          const T average = postscale == 1.0
+                                ? static_cast<T>(sum / hosts.size())
+                                : static_cast<T>(static_cast<int64_t>(static_cast<double>(sum) *
+                                                                      postscale / hosts.size()));
+          ASSERT_EQ(result[i], average) << NameOf(dtype) << ", element " << i << " of " << count
+                                        << ", postscale " << postscale;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(HostsContract, AveragesIntegersNearTheEndsOfTheirTypeExactly) {
+  SimulatedHosts hosts(host_of());
+  hosts.Run([&](uint32_t rank) {
+    CheckAveragesNearTheEnds<uint8_t>(hosts, rank, DType::kUint8);
+    CheckAveragesNearTheEnds<int8_t>(hosts, rank, DType::kInt8);
+    CheckAveragesNearTheEnds<int16_t>(hosts, rank, DType::kInt16);
+    CheckAveragesNearTheEnds<int32_t>(hosts, rank, DType::kInt32);
+    CheckAveragesNearTheEnds<int64_t>(hosts, rank, DType::kInt64);
   });
 }
 

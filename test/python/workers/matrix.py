@@ -125,6 +125,10 @@ class Case(object):
             return (random_state.randint(-64, 65, shape) / 64.0).astype(np.float64)
         if self.op == PRODUCT:
             low, high = 1, 3
+        elif self.op in (AVERAGE, SUM) and dtype in INTEGERS:  # sums of them overflow, but in int64, which is no double
+            bits = min(np.iinfo(dtype).bits, 48)
+            low = 0 if dtype.startswith('uint') else -2 ** (bits - 1)
+            high = low + 2 ** bits
         else:
             low, high = (0 if dtype.startswith('uint') else -2), 3
         return random_state.randint(low, high, shape).astype(np.float64)

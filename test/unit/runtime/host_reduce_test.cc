@@ -340,6 +340,120 @@ TEST(HostReduce, IntegersAreDividedExactly) {
   }
 }
 
+// ---- sums of integers that are divided or scaled
+
+// The bits of the type, of one number in two words.
+__int128 AsWide(int64_t x) { return x; }
+
+// In numbers of 128 bits, as no type here has them.
+template <typename T>
+T ScaledSumOf(const ReduceSpec& spec, const std::vector<std::vector<T>>& inputs, size_t i) {
+  __int128 sum = 0;
+  for (const auto& input : inputs) {
+    const bool scaled = spec.prescale != 1.0;
+    sum += scaled ? AsWide(static_cast<int64_t>(static_cast<double>(input[i]) * spec.prescale))
+                  : AsWide(input[i]);
+  }
+  if (spec.postscale == 1.0) return static_cast<T>(sum / static_cast<__int128>(spec.divisor));
+  return static_cast<T>(
+      static_cast<int64_t>(static_cast<double>(sum) * spec.postscale / spec.divisor));
+}
+
+// The ends of the type in all combinations that matter, its middle, and any values.
+template <typename T>
+std::vector<std::vector<T>> NumbersNearTheEnds(size_t inputs, size_t count) {
+  constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  std::mt19937_64 random(31);
+  std::vector<std::vector<T>> numbers(inputs, std::vector<T>(count));
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t k = 0; k < inputs; ++k) {
+      const T any = static_cast<T>(random()), small = static_cast<T>(random() % 4);
+      const T mixed[] = {kMost, kLeast, any, static_cast<T>(kMost - small),
+                         static_cast<T>(kLeast + small)};
+      numbers[k][i] = i < 5 ? mixed[i] : mixed[random() % 5];
+    }
+  }
+  return numbers;
+}
+
+template <typename T>
+std::vector<ReduceSpec> ScaledSpecs(DType dtype, size_t inputs) {
+  const auto size = static_cast<double>(inputs);
+  return {{.dtype = dtype, .divisor = size},
+          {.dtype = dtype, .postscale = 0.5},
+          {.dtype = dtype, .prescale = 0.5, .divisor = size},
+          {.dtype = dtype, .prescale = 2.0, .postscale = 0.25, .divisor = size},
+          {.dtype = dtype, .divisor = 3.0}};
+}
+
+TEST(HostReduce, AveragesOfIntegersNearTheEndsOfTheirTypeAreExact) {
+  ForEveryType([]<typename E>(DType dtype) {
+    using Raw = typename E::Raw;
+    if constexpr (std::is_integral_v<typename E::Acc> && !std::is_same_v<E, Truth>) {
+      for (size_t count : {5u, 1300u}) {
+        for (size_t input_count : {1u, 2u, 3u, 7u}) {
+          const auto inputs = NumbersNearTheEnds<Raw>(input_count, count);
+          std::vector<const void*> in;
+          for (auto& input : inputs) in.push_back(input.data());
+          for (const ReduceSpec& spec : ScaledSpecs<Raw>(dtype, input_count)) {
+            for (const KernelVariant& variant : RunnableKernelVariants()) {
+              std::vector<Raw> a(count), b(count);
+              void* out[] = {a.data(), b.data()};
+              variant.kernels->reduce({dtype, spec.arithmetic, spec.prescale, spec.postscale,
+                                       spec.divisor, in.data(), input_count, out, 2, 0, count});
+              for (size_t i = 0; i < count; ++i) {
+                ASSERT_EQ(a[i], ScaledSumOf<Raw>(spec, inputs, i))
+                    << variant.name << " " << NameOf(dtype) << " inputs " << input_count << " pre "
+                    << spec.prescale << " post " << spec.postscale << " at " << i;
+              }
+              EXPECT_EQ(a, b);
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+// Over several hosts: each host's sum is wide, and only the result is narrow.
+TEST(HostReduce, SumsOfIntegersThatAreMadeInPartsAreThoseOfOnePlace) {
+  ForEveryType([]<typename E>(DType dtype) {
+    using Raw = typename E::Raw;
+    if constexpr (std::is_integral_v<typename E::Acc> && !std::is_same_v<E, Truth>) {
+      constexpr size_t kCount = 1300;
+      const auto inputs = NumbersNearTheEnds<Raw>(5, kCount);
+      const DType wide = AccumulatorOf(dtype);
+      // Aligned for words, not for pairs of them, as behind the report in a message.
+      std::vector<std::byte> sums[2], total(kCount * SizeOf(wide) + 8);
+      for (const ReduceSpec& spec : ScaledSpecs<Raw>(dtype, 5)) {
+        std::vector<const void*> parts;
+        for (size_t host = 0, first = 0; host < 2; ++host) {
+          std::vector<const void*> in;
+          for (size_t last = host == 0 ? 2 : 5; first < last; ++first)
+            in.push_back(inputs[first].data());
+          sums[host].resize(kCount * SizeOf(wide) + 8);
+          WideReduceRange({.dtype = dtype, .prescale = spec.prescale}, in, sums[host].data() + 8, 0,
+                          kCount);
+          parts.push_back(sums[host].data() + 8);
+        }
+        void* to = total.data() + 8;
+        ReduceRange({.dtype = wide}, parts, {&to, 1}, 0, kCount);
+        const void* from = to;
+        const ReduceSpec finish{
+            .dtype = wide, .postscale = spec.postscale, .divisor = spec.divisor};
+        ReduceRange(finish, {&from, 1}, {&to, 1}, 0, kCount);
+        std::vector<Raw> result(kCount);
+        NarrowRange(dtype, to, result.data(), kCount);
+        for (size_t i = 0; i < kCount; ++i) {
+          ASSERT_EQ(result[i], ScaledSumOf<Raw>(spec, inputs, i))
+              << NameOf(dtype) << " pre " << spec.prescale << " post " << spec.postscale << " at "
+              << i;
+        }
+      }
+    }
+  });
+}
+
 TEST(HostReduce, SaysWhatHasNoAverageAndNoAdasum) {
   for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
     auto d = static_cast<DType>(dtype);

@@ -21,6 +21,7 @@ constexpr size_t kBlock = 2048;
 LocalSum::LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum,
                    ResultStatus* result_status, WorkMark* at_work)
     : spec_{call.dtype, ArithmeticOf(call.op), call.prescale},
+      wide_(InterHostType(call) != call.dtype),
       inputs_(std::move(inputs)),
       sum_(sum),
       result_status_(result_status),
@@ -33,10 +34,10 @@ bool LocalSum::IsSmall() const {
 }
 
 void LocalSum::Combine(size_t first, size_t count) {
-  if (InterHostType(spec_.dtype) == spec_.dtype) {
-    ReduceRange(spec_, inputs_, {&sum_, 1}, first, count);
+  if (wide_) {
+    WideReduceRange(spec_, inputs_, sum_, first, count);
   } else {
-    WideReduceRange(spec_, inputs_, static_cast<float*>(sum_), first, count);
+    ReduceRange(spec_, inputs_, {&sum_, 1}, first, count);
   }
 }
 
@@ -69,7 +70,7 @@ bool LocalSum::Stop() {
 
 void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const void* const> inputs,
                void* output, size_t count) {
-  const ReduceSpec spec{InterHostType(call.dtype), ArithmeticOf(call.op), 1.0, call.postscale,
+  const ReduceSpec spec{InterHostType(call), ArithmeticOf(call.op), 1.0, call.postscale,
                         static_cast<double>(divisor)};
   const bool as_it_is = inputs.size() == 1 && spec.dtype == call.dtype && spec.postscale == 1.0 &&
                         spec.divisor == 1.0;
@@ -82,13 +83,13 @@ void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const voi
     return;
   }
   // Through a block of its own, because a narrow output may lie upon a wide input.
-  alignas(kCacheLine) float block[kBlock];
+  alignas(kCacheLine) std::byte block[kBlock * SizeOf(DType::kInt128)];
   std::vector<const void*> from(inputs.size());
   void* to = block;
   for (size_t first = 0; first < count; first += kBlock) {
     const size_t n = std::min(kBlock, count - first);
     for (size_t i = 0; i < inputs.size(); ++i)
-      from[i] = static_cast<const float*>(inputs[i]) + first;
+      from[i] = static_cast<const std::byte*>(inputs[i]) + first * SizeOf(spec.dtype);
     ReduceRange(spec, from, {&to, 1}, 0, n);
     NarrowRange(call.dtype, block, static_cast<std::byte*>(output) + first * SizeOf(call.dtype), n);
   }

@@ -16,8 +16,13 @@
 namespace hvd {
 
 // The type in which sums travel between hosts: the small floating types in float32, so that they
-// are rounded once.
-constexpr DType InterHostType(DType dtype) { return IsNarrow(dtype) ? DType::kFloat32 : dtype; }
+// are rounded once; integers that are scaled or divided after it in a type that holds the sum.
+constexpr DType InterHostType(const CollectiveCall& call) {
+  const bool average = call.op == ReduceOp::kAverage || call.op == ReduceOp::kActiveAverage;
+  const bool scaled = average || (call.op == ReduceOp::kSum && call.postscale != 1.0);
+  return IsNarrow(call.dtype) || (IsInteger(call.dtype) && scaled) ? AccumulatorOf(call.dtype)
+                                                                   : call.dtype;
+}
 
 class LocalSum {
  public:
@@ -40,6 +45,7 @@ class LocalSum {
   void Combine(size_t first, size_t count);
 
   ReduceSpec spec_;
+  bool wide_ = false;  // the sum is of another type than the inputs
   std::vector<const void*> inputs_;
   void* sum_ = nullptr;
   ResultStatus* result_status_ = nullptr;
