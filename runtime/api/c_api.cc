@@ -105,9 +105,11 @@ int32_t QuerySession(Field field) noexcept {
   return session ? static_cast<int32_t>(field(*session)) : -1;
 }
 
+// Also in a forked child: the World does not change while it is one, and is in private memory.
 template <typename Field>
 int32_t Query(Field field) noexcept {
-  return QuerySession([&](const Session& session) { return field(session.world()); });
+  SessionRef session;
+  return session ? static_cast<int32_t>(field(session->world())) : -1;
 }
 
 bool IsFeature(const char* given, const char* name) {
@@ -276,7 +278,6 @@ int32_t hvd_is_homogeneous(void) {
   return Query([](const World& w) { return w.homogeneous ? 1 : 0; });
 }
 int64_t hvd_generation(void) {
-  if (Runtime::Get().forked()) return -1;
   SessionRef session;
   return session ? static_cast<int64_t>(session->world().generation) : -1;
 }

@@ -68,6 +68,11 @@ def test_data_loader_processes(in_world, ranks):
     in_world('loader.py')
 
 
+@pytest.mark.parametrize('processes, hosts', [(2, 1), (3, 2)])
+def test_children_of_a_rank_know_its_places(hvdrun, torch, processes, hosts):
+    run_ok(processes, 'children.py', hosts=hosts, timeout_s=115, HOROVOD_DYNAMIC_PROCESS_SETS='1')
+
+
 def test_forked_child_gets_one_sentence(processes):
     run_ok(processes, 'forked_child.py')
 

@@ -328,6 +328,11 @@ def test_broadcast_object(hvd):
     assert hvd.broadcast_object(obj, root_rank=0, name='state') is obj
 
 
+def test_children_of_a_world_of_one_know_its_places(torch):
+    result = jobs.run_alone(jobs.worker('children.py'), timeout_s=100)
+    assert result.output.rstrip().endswith('ok'), str(result)
+
+
 def test_forked_child_gets_one_sentence(hvd, torch, tmp_path):
     result = jobs.run_alone(jobs.worker('forked_child.py'))
     assert 'ok' in result.output

@@ -10,7 +10,8 @@
  *   - Ranks are ranks of the whole world, also inside a process set. Sizes are in bytes, times in
  *     milliseconds.
  *   - A process that was forked from one that called hvd_init() has no part in the world: each call
- *     there returns HVD_FORKED (queries return -1).
+ *     there returns HVD_FORKED. The queries from hvd_is_initialized() to hvd_elastic() answer what
+ *     was true at the fork; all others return -1.
  */
 #ifndef HVD_HVD_H_
 #define HVD_HVD_H_
@@ -168,7 +169,7 @@ HVD_EXPORT int32_t hvd_note_stacks(int32_t signal, int32_t fd);
 
 HVD_EXPORT int32_t hvd_is_initialized(void);
 
-/* Each of these returns -1 when not initialised. */
+/* Each of these returns -1 when not initialised. In a forked child they answer as at the fork. */
 HVD_EXPORT int32_t hvd_rank(void);
 HVD_EXPORT int32_t hvd_size(void);
 HVD_EXPORT int32_t hvd_local_rank(void);

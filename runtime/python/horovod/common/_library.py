@@ -213,7 +213,10 @@ def error(status):
     if status == FORKED:
         return RuntimeError(_native.FORKED_SENTENCE)
     text = last_error(status)
-    if status in (INVALID_ARGUMENT, NOT_INITIALIZED, DUPLICATE_NAME):
+    if status == NOT_INITIALIZED:
+        from horovod.common import _children
+        return _children.refusal() or ValueError(text)
+    if status in (INVALID_ARGUMENT, DUPLICATE_NAME):
         return ValueError(text)
     if status == UNSUPPORTED:
         return NotImplementedError(text)

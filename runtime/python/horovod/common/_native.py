@@ -13,8 +13,8 @@ OK = 0
 FORKED = 9
 
 FORKED_SENTENCE = (
-    'This process was forked from one that had called hvd.init() and has no part in the world; use hvd only in the '
-    'process that called hvd.init(), or start this one by the "spawn" method.')
+    'This process was forked from one that had called hvd.init() and is no rank itself: it can ask for rank(), size() and '
+    'other places, but hvd.init() and collectives belong into the process that called hvd.init().')
 
 path = None  # of the loaded library
 handle = None  # of dlopen
@@ -107,10 +107,12 @@ def note_left():
 
 
 def query(name):
-    """An integer about the world; ValueError before init(), RuntimeError in a forked child."""
+    """An integer about the world; ValueError before init(). Children of a rank know its place, and nothing else
+    (RuntimeError)."""
     value = call(name)
     if value < 0:
-        if is_forked_child():
-            raise RuntimeError(FORKED_SENTENCE)
-        raise ValueError('Horovod has not been initialized; call hvd.init() first.')
+        from horovod.common import _children
+        value = _children.place(name)
+        if value is None:
+            raise _children.refusal() or ValueError('Horovod has not been initialized; call hvd.init() first.')
     return value

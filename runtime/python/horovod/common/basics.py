@@ -52,6 +52,9 @@ class HorovodBasics(object):
         Blocks until every rank has called it. Until shutdown(), further calls only register their
         process_sets. All adapters of a process share one world.
 
+        The children of a rank, such as the workers of a DataLoader, are no ranks: they can ask for rank(),
+        size() and the like, and get the answers of their rank, but must not call init().
+
         Args:
             comm: None, or a list of the ranks of the world (all of them, unless mpirun started them),
                 or a communicator of mpi4py in a build with MPI.
@@ -62,6 +65,7 @@ class HorovodBasics(object):
         Raises:
             ValueError: An argument is wrong.
             NotImplementedError: comm asks for ranks that this launcher cannot make a world of.
+            RuntimeError: This process is a child of a rank.
             HorovodInternalError: The world was not complete in time, or a rank died before.
             SystemExit: The elastic job goes on without this process; the exit code is 0.
 
@@ -72,6 +76,10 @@ class HorovodBasics(object):
             hvd.init()
             print(hvd.rank(), hvd.size())
         """
+        from horovod.common import _children
+        if not _native.call('is_initialized'):
+            _children.refuse_to_join()
+            _children.prepare()
         if comm is None and process_sets is None:
             _join()
         else:
@@ -84,6 +92,7 @@ class HorovodBasics(object):
         sets = sys.modules.get('horovod.common.process_sets')
         if sets is not None:
             sets._init_process_sets(process_sets)
+        _children.publish()
         if 'HVD_AGENT' not in os.environ and self.size() > 1:  # ranks that somebody else started have an agent by now
             from horovod.common import _stacks
             _stacks.offer()
@@ -114,11 +123,14 @@ class HorovodBasics(object):
     def is_initialized(self):
         """Tells whether this process is in a world.
 
-        False in a forked child.
+        True also in the children of a rank, which can ask for its place: see init().
 
         Returns: True or False.
         """
-        return _native.call('is_initialized') == 1
+        if _native.call('is_initialized') == 1:
+            return True
+        from horovod.common import _children
+        return _children.is_child()
 
     def start_timeline(self, file_path, mark_cycles=False):
         """Begins to write the collectives of the ranks of this host to a file, for chrome://tracing and Perfetto.
@@ -356,8 +368,8 @@ class HorovodBasics(object):
         return process_sets._size_of(process_set_id)
 
     def _get_process_set_ids_and_ranks(self):
-        from horovod.common import _library
-        return _library.process_sets()
+        from horovod.common import process_sets
+        return process_sets._ids_and_ranks()
 
     def _comm_process_set_id(self, comm):
         """The id of the registered set that has the ranks of a communicator."""
@@ -409,6 +421,8 @@ def _leave():
         from horovod.common import _library
         raise _library.error(status)
     _native.note_left()
+    from horovod.common import _children
+    _children.withdraw()
 
 
 def _check_timeline(status):

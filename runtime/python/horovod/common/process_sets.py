@@ -24,15 +24,22 @@ def _built_with_mpi():
 
 def _ids_and_ranks():
     """{id: ranks} of the sets of the world; ValueError before init()."""
-    from horovod.common import _library
-    return _library.process_sets()
+    from horovod.common import _children
+    known = _children.process_sets()
+    if known is None:
+        from horovod.common import _library
+        known = _library.process_sets()
+    return known
 
 
 def _size_of(process_set_id):
     _native.query('rank')  # ValueError before init()
     size = _native.call('process_set_size', process_set_id)
     if size < 0:
-        raise ValueError('There is no process set {}.'.format(process_set_id))
+        from horovod.common import _children
+        size = len((_children.process_sets() or {}).get(process_set_id, ()))
+        if size == 0:
+            raise ValueError('There is no process set {}.'.format(process_set_id))
     return size
 
 
@@ -40,6 +47,11 @@ def _rank_in(process_set_id):
     _size_of(process_set_id)  # ValueError when there is no such set
     rank = _native.call('process_set_rank', process_set_id)
     if rank < 0:
+        from horovod.common import _children
+        ranks = (_children.process_sets() or {}).get(process_set_id, ())
+        world_rank = _native.query('rank')
+        if world_rank in ranks:
+            return ranks.index(world_rank)
         raise ValueError('This process is not in process set {}.'.format(process_set_id))
     return rank
 
@@ -159,7 +171,11 @@ class _GlobalProcessSet(ProcessSet):
 
     @property
     def ranks(self):
-        return list(range(max(_native.call('size'), 0)))
+        size = _native.call('size')
+        if size < 0:
+            from horovod.common import _children
+            size = _children.place('size') or 0
+        return list(range(size))
 
     def _invalidate(self):
         pass
@@ -424,25 +440,37 @@ def _check_dynamic():
                      'hvd.init(process_sets="dynamic").'.format(DYNAMIC))
 
 
+def _refuse_in_children():
+    from horovod.common import _children
+    refusal = _children.refusal()
+    if refusal is not None:
+        raise refusal
+
+
 def _add(ranks):
     """Registers a set on all ranks: its id, or None when there is such a set already."""
     ranks = sorted(ranks)
+    _refuse_in_children()
     known = _ids_and_ranks()  # ValueError before init()
     _check_dynamic()
     if ranks in known.values():
         return None
-    from horovod.common import _library
-    return _library.add_process_set(ranks)
+    from horovod.common import _children, _library
+    number = _library.add_process_set(ranks)
+    _children.publish()
+    return number
 
 
 def _remove(process_set_id):
     """Removes a set on all ranks: its id, or None when there is no such set."""
+    _refuse_in_children()
     known = _ids_and_ranks()
     _check_dynamic()
     if process_set_id not in known:
         return None
-    from horovod.common import _library
+    from horovod.common import _children, _library
     _library.remove_process_set(process_set_id)
+    _children.publish()
     return process_set_id
 
 
