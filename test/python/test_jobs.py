@@ -48,6 +48,21 @@ def test_averages_of_integers_near_the_ends_of_their_types(hvdrun, torch, proces
     run_ok(processes, 'integer_averages.py', hosts=hosts, timeout_s=100)
 
 
+@pytest.mark.parametrize('processes', [2, 3])
+def test_gradients_of_min_max_and_product(hvdrun, torch, processes):
+    run_ok(processes, 'selections.py')
+
+
+def test_default_devices_lazy_views_and_tensors_of_other_classes(hvdrun, torch):
+    run_ok(2, 'surroundings.py', timeout_s=100)
+
+
+def test_compiled_functions_are_cut_at_collectives_without_a_warning(hvdrun, torch):
+    if not hasattr(torch, 'compile'):
+        pytest.skip('this release has no torch.compile')
+    run_ok(2, 'surroundings.py', 'compile', timeout_s=100)
+
+
 @both
 def test_objects_parameters_and_optimizer_state(in_world, ranks):
     in_world('objects.py')

@@ -13,12 +13,33 @@ from horovod.common.operations import process_set_id
 _in_use = {}
 
 
+class _NotPickled(object):
+    """Travels in place of an object that cannot be pickled, so that all ranks raise."""
+
+    def __init__(self, sentence):
+        self.sentence = sentence
+
+
 def _dumps(obj):
+    """(bytes, None), or (bytes of a _NotPickled, the error that this rank met)."""
     try:
-        import cloudpickle
+        import cloudpickle as pickler
     except ImportError:
-        return pickle.dumps(obj)
-    return cloudpickle.dumps(obj)
+        pickler = pickle
+    try:
+        return pickler.dumps(obj), None
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        cure = '' if pickler is not pickle else (
+            '; lambdas, local functions and local classes need cloudpickle, which is not installed (pip install cloudpickle)')
+        sentence = 'rank {} cannot pickle a {}: {}{}'.format(_native.query('rank'), type(obj).__name__, error, cure)
+        return pickle.dumps(_NotPickled(sentence)), error
+
+
+def _loads(data, operation):
+    obj = pickle.loads(data)
+    if type(obj) is _NotPickled:
+        raise ValueError('hvd.{}: {}.'.format(operation, obj.sentence))
+    return obj
 
 
 def _buffer(data):
@@ -43,19 +64,21 @@ def broadcast_object(obj, root_rank, name, process_set):
     # Not the type of obj: callers give None on the other ranks, and names must be the same everywhere.
     name = 'broadcast_object' if name is None else name
     is_root = _native.query('rank') == root_rank
-    data = _dumps(obj) if is_root else b''
+    data, failure = _dumps(obj) if is_root else (b'', None)
     length = ctypes.c_int64(len(data))
     _broadcast(length, _library.INT64, 1, root_rank, name + '.sz', process_set)
     buffer = _buffer(data) if is_root else (ctypes.c_char * max(length.value, 1))()
     _broadcast(buffer, _library.UINT8, length.value, root_rank, name + '.t', process_set)
-    return obj if is_root else pickle.loads(memoryview(buffer)[:length.value])
+    if is_root and failure is None:
+        return obj
+    return _loads(memoryview(buffer)[:length.value], 'broadcast_object')
 
 
 def allgather_object(obj, name, process_set):
     """A list of the objects of all ranks of the set, in order of rank."""
     _library.lib()
     name = 'allgather_object' if name is None else name
-    data = _dumps(obj)
+    data, _ = _dumps(obj)
     buffer, length = _buffer(data), ctypes.c_int64(len(data))
     request = _library.Request(_library.ALLGATHER, 'allgather.' + name,
                                ((_library.UINT8, (len(data),)), (_library.INT64, (1,))),
@@ -72,6 +95,6 @@ def allgather_object(obj, name, process_set):
     objects = []
     begin = 0
     for count in (ctypes.c_int64 * members).from_buffer(lengths):
-        objects.append(pickle.loads(gathered[begin:begin + count]))
+        objects.append(_loads(gathered[begin:begin + count], 'allgather_object'))
         begin += count
     return objects

@@ -19,8 +19,9 @@ class Framework(object):
 
     tensor_type = None  # of its tensors, where _library.runner is to be tried
 
-    def is_plain(self, tensor):
-        """Whether this is a tensor_type itself, in the processor's memory. Only where there is a tensor_type."""
+    def is_plain(self, tensor, in_place):
+        """Whether this is a tensor_type itself whose memory has its values, and the processor's memory unless it is in place.
+        Only where there is a tensor_type."""
         raise NotImplementedError()
 
     def check(self, operation, tensor, writable):
@@ -31,6 +32,9 @@ class Framework(object):
     def address(self, tensor):
         """Where its first element is."""
         raise NotImplementedError()
+
+    def note_written(self, tensor):
+        """An operation in place has given this tensor other values, of which the framework knows nothing yet."""
 
     def empty_like(self, tensor):
         """A new contiguous tensor of this type and shape, with any content."""
@@ -152,7 +156,7 @@ class Operations(object):
              postscale=1.0):
         framework = self._framework
         runner = self._runners.get(collective)
-        if runner is not None and (in_place or framework.is_plain(tensor)):
+        if runner is not None and framework.is_plain(tensor, in_place):
             output = tensor if in_place else framework.empty_like(tensor)
             try:
                 handle = runner(tensor, output, name, op, root_rank, process_set.process_set_id, prescale, postscale)
@@ -160,6 +164,8 @@ class Operations(object):
                 self._abandoned.append((output, tensor))
                 raise
             if handle == 0:
+                if in_place:
+                    framework.note_written(tensor)
                 _waiting.count()
                 return output
             if handle is not None:
@@ -179,6 +185,8 @@ class Operations(object):
         self._keep(key, request)
         if handle is not None:
             return self.synchronize(handle)
+        if in_place:
+            framework.note_written(tensor)
         _waiting.count()
         return output
 
@@ -193,7 +201,7 @@ class Operations(object):
              postscale=1.0):
         framework = self._framework
         starter = self._starters.get(collective)
-        if starter is not None and (in_place or framework.is_plain(tensor)):
+        if starter is not None and framework.is_plain(tensor, in_place):
             output = tensor if in_place else framework.empty_like(tensor)
             handle = starter(tensor, output, name, op, root_rank, process_set.process_set_id, prescale, postscale)
             if handle is not None:
@@ -398,6 +406,9 @@ class Operations(object):
             self._follow(handle, output)
         if error is not None:
             raise error
+        if output is entry[1]:
+            for tensor in output if type(output) is list else (output,):
+                self._framework.note_written(tensor)
         return tuple(output) if type(output) is list else output
 
     def _finish(self, handle, entry):

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import os
 import re
+import sys
 import sysconfig
 import warnings
 from collections.abc import Iterable
@@ -222,6 +223,17 @@ def env(**kwargs):
         assign(before)
 
 
+def stack_level_of_caller():
+    """For warnings.warn(): the number of frames up to the first that is not of this package.
+
+    Returns: An int, for the function that calls this one.
+    """
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get('__name__', '').split('.')[0] == 'horovod':
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def get_average_backwards_compatibility_fun(reduce_ops):
     """Makes the function that understands the deprecated argument `average`.
 
@@ -239,7 +251,7 @@ def get_average_backwards_compatibility_fun(reduce_ops):
             return op
         if average is not None:
             warnings.warn('The argument average is deprecated; use op=hvd.Average or op=hvd.Sum instead.',
-                          DeprecationWarning, stacklevel=3)
+                          DeprecationWarning, stacklevel=stack_level_of_caller())
             return reduce_ops.Average if average else reduce_ops.Sum
         return reduce_ops.Average
 

@@ -7,6 +7,7 @@ except ImportError as _error:
 
 from horovod.common.exceptions import HorovodInternalError
 from horovod.torch import elastic
+from horovod.torch.compiling import leave_to_the_interpreter as _leave_to_the_interpreter
 from horovod.torch.compression import Compression
 from horovod.torch.functions import (
     allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters)
@@ -24,6 +25,8 @@ from horovod.torch.mpi_ops import (
     ProcessSet, _check_has_gpu, add_process_set, global_process_set, remove_process_set)
 from horovod.torch.optimizer import DistributedOptimizer
 from horovod.torch.sync_batch_norm import SyncBatchNorm
+
+_leave_to_the_interpreter()
 
 __all__ = [
     'Adasum', 'Average', 'Compression', 'DistributedOptimizer', 'HorovodInternalError', 'Max', 'Min', 'ProcessSet',

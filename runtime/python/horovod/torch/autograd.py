@@ -25,24 +25,71 @@ def _average(gradient, process_set):
 
 def _own_rows(average, rows, process_set):
     """The rows of an allgathered tensor that this rank brought."""
-    mine = torch.tensor([rows], dtype=torch.int64)
+    mine = torch.tensor([rows], dtype=torch.int64, device='cpu')
     all_rows = synchronize(operations.allgather_async(mine, None, process_set)).tolist()
     begin = sum(all_rows[:process_set.rank()])
     return average[begin:begin + rows]
 
 
+def _selects(op):
+    return op in (_basics.Min, _basics.Max, _basics.Product)
+
+
+class _OfSelection(torch.autograd.Function):
+    """The gradient of an allreduce with Min, Max or Product, whose other side is not differentiable."""
+
+    @staticmethod
+    def forward(ctx, gradient, tensor, op, prescale_factor, postscale_factor, process_set):
+        total = operations.allreduce(gradient.contiguous(), False, None, _basics.Sum, 1.0, 1.0, process_set)
+        find = _of_product if op == _basics.Product else _of_extreme
+        return total * find(tensor, op, prescale_factor, process_set) * postscale_factor
+
+    @staticmethod
+    def backward(ctx, *unused):
+        raise RuntimeError('A second derivative of hvd.allreduce with op=hvd.Min, hvd.Max or hvd.Product is not available; '
+                           'use create_graph=False, or hvd.allgather and a reduction of torch.')
+
+
+def _of_extreme(tensor, op, prescale_factor, process_set):
+    """The share of each element in the result: it is that of the ranks that brought the extreme, in equal parts."""
+    if prescale_factor < 0:  # it turns the order around
+        op = _basics.Min if op == _basics.Max else _basics.Max
+    extreme = operations.allreduce(tensor, False, None, op, 1.0, 1.0, process_set)
+    wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
+    mine = ((tensor == extreme) | (tensor.isnan() & extreme.isnan())).to(wide)
+    winners = operations.allreduce(mine, False, None, _basics.Sum, 1.0, 1.0, process_set)
+    return (mine / winners.clamp(min=1) * prescale_factor).to(tensor.dtype)
+
+
+def _of_product(tensor, unused_op, prescale_factor, process_set):
+    """The product of what the other ranks brought: by division, and where one of all is zero, without it."""
+    scaled = tensor * prescale_factor
+    zero = scaled == 0
+    zeros = operations.allreduce(zero.float(), False, None, _basics.Sum, 1.0, 1.0, process_set)
+    ones = torch.where(zero, torch.ones_like(scaled), scaled)
+    product = operations.allreduce(ones, False, None, _basics.Product, 1.0, 1.0, process_set)
+    others = torch.where(zeros == zero.float(), product / ones, torch.zeros_like(product))
+    return others * prescale_factor
+
+
 class HorovodAllreduce(torch.autograd.Function):
-    """The gradient is the allreduce of the gradient with the same arguments."""
+    """The gradient is the allreduce of the gradient with the same arguments: of a sum the sum, of an average the average. That
+    of Min, Max and Product is the true one of the sum of all ranks' losses."""
 
     @staticmethod
     def forward(ctx, tensor, average, name, op, prescale_factor, postscale_factor, process_set):
         op = _reduce_op(op, average)
         ctx.arguments = (op, prescale_factor, postscale_factor, process_set)
+        if _selects(op):
+            ctx.save_for_backward(tensor)
         return operations.allreduce(tensor, False, name, op, prescale_factor, postscale_factor, process_set)
 
     @staticmethod
     def backward(ctx, gradient):
-        reduced = HorovodAllreduce.apply(gradient.contiguous(), None, None, *ctx.arguments)
+        if _selects(ctx.arguments[0]):
+            reduced = _OfSelection.apply(gradient, ctx.saved_tensors[0], *ctx.arguments)
+        else:
+            reduced = HorovodAllreduce.apply(gradient.contiguous(), None, None, *ctx.arguments)
         return reduced, None, None, None, None, None, None
 
 
@@ -53,12 +100,18 @@ class HorovodGroupedAllreduce(torch.autograd.Function):
     def forward(ctx, average, name, op, prescale_factor, postscale_factor, process_set, *tensors):
         op = _reduce_op(op, average)
         ctx.arguments = (op, prescale_factor, postscale_factor, process_set)
+        if _selects(op):
+            ctx.save_for_backward(*tensors)
         return synchronize(operations.grouped_allreduce_async(list(tensors), False, name, op, prescale_factor,
                                                               postscale_factor, process_set))
 
     @staticmethod
     def backward(ctx, *gradients):
-        reduced = HorovodGroupedAllreduce.apply(None, None, *ctx.arguments, *_contiguous(gradients))
+        if _selects(ctx.arguments[0]):
+            reduced = [_OfSelection.apply(gradient, tensor, *ctx.arguments)
+                       for gradient, tensor in zip(gradients, ctx.saved_tensors)]
+        else:
+            reduced = HorovodGroupedAllreduce.apply(None, None, *ctx.arguments, *_contiguous(gradients))
         return (None, None, None, None, None, None) + tuple(reduced)
 
 

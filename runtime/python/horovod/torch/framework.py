@@ -27,6 +27,17 @@ for _name, _code in (('uint16', _library.UINT16), ('float8_e4m3fn', _library.FLO
         DTYPES[getattr(torch, _name)] = _code
 
 
+try:
+    from torch.autograd.graph import increment_version as _increment_version  # newer releases
+except ImportError:
+    def _increment_version(tensor):
+        tensor.detach().view(-1)[:0].zero_()  # changes nothing, and counts
+
+
+# What tensors have whose class only wraps others, as DTensor does, and has no memory of its own.
+_NO_DISPATCH = torch.Tensor.__torch_dispatch__
+
+
 def cuda_index(tensor):
     """The index of the CUDA device that a tensor of elements in a row is on; None for any other tensor."""
     return tensor.device.index if tensor.is_cuda and tensor.layout is torch.strided else None
@@ -49,16 +60,37 @@ def place_of_work(tensor):
 class Torch(_common_operations.Framework):
     tensor_type = torch.Tensor
 
-    def is_plain(self, tensor):
-        return type(tensor) is torch.Tensor and tensor.is_cpu
+    def is_plain(self, tensor, in_place):
+        if in_place:
+            return type(tensor) in (torch.Tensor, torch.nn.Parameter) and not tensor.is_neg()
+        return type(tensor) is torch.Tensor and tensor.is_cpu and not tensor.is_neg()
 
     def check(self, operation, tensor, writable):
         dtype = DTYPES.get(tensor.dtype) if isinstance(tensor, torch.Tensor) else None
-        if dtype is not None and tensor.layout is torch.strided and tensor.is_cpu and tensor.is_contiguous():
-            return tensor, dtype
-        if dtype is not None and cuda_index(tensor) is not None and tensor.is_contiguous():
-            return tensor, (dtype, cuda_index(tensor))
-        self._refuse(operation, tensor, dtype)
+        if dtype is not None and tensor.layout is torch.strided and tensor.is_contiguous():
+            if type(tensor).__torch_dispatch__ is not _NO_DISPATCH:
+                self._refuse_wrapper(operation, tensor)
+            if tensor.is_neg():
+                tensor = self._resolve(operation, tensor, writable)
+            if tensor.is_cpu:
+                return tensor, dtype
+            if cuda_index(tensor) is not None:
+                return tensor, (dtype, cuda_index(tensor))
+        self._refuse(operation, tensor, dtype, writable)
+
+    @staticmethod
+    def _refuse_wrapper(operation, tensor):
+        local = 'use tensor.to_local()' if hasattr(tensor, 'to_local') else 'give the tensors that it wraps'
+        raise ValueError('hvd.{} cannot take a {}, which has no memory of its own; {}.'.format(
+            operation, type(tensor).__name__, local))
+
+    @staticmethod
+    def _resolve(operation, tensor, writable):
+        """The memory of a lazy negative, such as x.conj().imag, has the other sign."""
+        if writable:
+            raise ValueError('hvd.{} in place needs a tensor whose memory has its values, but this is a lazy negative '
+                             '(tensor.is_neg()) of other memory; use tensor.resolve_neg().'.format(operation))
+        return tensor.resolve_neg()
 
     @staticmethod
     def type_of(tensor):
@@ -70,7 +102,7 @@ class Torch(_common_operations.Framework):
         return None if index is None else (dtype, index)
 
     @staticmethod
-    def _refuse(operation, tensor, dtype):
+    def _refuse(operation, tensor, dtype, writable):
         if not isinstance(tensor, torch.Tensor):
             raise ValueError('hvd.{} takes a torch.Tensor, but {} was given.'.format(operation, type(tensor).__name__))
         if tensor.layout != torch.strided:
@@ -81,15 +113,27 @@ class Torch(_common_operations.Framework):
                                       .format(operation, tensor.device))
         if dtype is None:
             raise ValueError('Tensor type {} is not supported by hvd.{}.'.format(tensor.dtype, operation))
+        if writable and any(stride == 0 and extent > 1 for stride, extent in zip(tensor.stride(), tensor.shape)):
+            raise ValueError('hvd.{} in place cannot write to an expanded tensor, of shape {} and strides {}, whose '
+                             'elements share memory; use tensor.clone().'.format(
+                                 operation, tuple(tensor.shape), tuple(tensor.stride())))
         raise ValueError('hvd.{} needs a contiguous tensor, but one of shape {} and strides {} was given; use '
                          'tensor.contiguous().'.format(operation, tuple(tensor.shape), tuple(tensor.stride())))
 
     def address(self, tensor):
         return tensor.data_ptr()
 
+    def note_written(self, tensor):
+        if not isinstance(tensor, torch.Tensor):  # gradients that an optimizer keeps together
+            return
+        try:
+            _increment_version(tensor)
+        except RuntimeError:  # one that was made in inference mode has no versions
+            pass
+
     def empty_like(self, tensor):
         if tensor.is_cpu:
-            return torch.empty(tensor.shape, dtype=tensor.dtype)
+            return torch.empty(tensor.shape, dtype=tensor.dtype, device='cpu')
         return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
 
     def bytes_of_row(self, tensor):
@@ -136,7 +180,7 @@ class Torch(_common_operations.Framework):
         return _common_operations.list_of_integers(splits)
 
     def splits_to(self, numbers):
-        return torch.tensor(numbers, dtype=torch.int32)
+        return torch.tensor(numbers, dtype=torch.int32, device='cpu')
 
 
 adapter = Torch()

@@ -42,6 +42,10 @@ def broadcast_parameters(params, root_rank):
 def _broadcast_any_async(tensor, root_rank, name):
     """Starts a broadcast in place of a tensor with any strides; gives what _finish wants."""
     if tensor.layout == torch.strided and not tensor.is_contiguous():
+        if any(stride == 0 and extent > 1 for stride, extent in zip(tensor.stride(), tensor.shape)):
+            raise ValueError('The parameter {}is an expanded tensor, of shape {} and strides {}, whose elements share memory, '
+                             'so that it cannot be broadcast in place; use tensor.clone().'.format(
+                                 '' if name is None else name + ' ', tuple(tensor.shape), tuple(tensor.stride())))
         contiguous = tensor.detach().contiguous()
         return broadcast_async_(contiguous, root_rank, name), tensor, contiguous
     return broadcast_async_(tensor, root_rank, name), None, None
@@ -229,7 +233,7 @@ def _assign(group, key, value):
 
 def _agree(fine, sentence, name):
     """ValueError on all ranks when it is not fine on one."""
-    bad = allreduce(torch.tensor([0 if fine else 1], dtype=torch.int64), op=Sum, name=name)
+    bad = allreduce(torch.tensor([0 if fine else 1], dtype=torch.int64, device='cpu'), op=Sum, name=name)
     if not fine:
         raise ValueError(sentence)
     if int(bad) != 0:

@@ -54,7 +54,7 @@ def in_memory_order(flat, shape, order):
 
 
 def bytes_of(dtype):
-    return torch.empty((), dtype=dtype).element_size()
+    return torch.empty((), dtype=dtype, device='cpu').element_size()
 
 
 def zeros_in_a_row(count, dtype, device):

@@ -87,7 +87,8 @@ def sparse_zeros(p, sparse_dim, entries=0):
     Returns: A sparse COO tensor.
     """
     return torch.sparse_coo_tensor(torch.zeros(sparse_dim, entries, dtype=torch.int64, device=p.device),
-                                   p.new_zeros((entries,) + p.shape[sparse_dim:]), p.shape, **_UNCHECKED)
+                                   p.new_zeros((entries,) + p.shape[sparse_dim:]), p.shape, device=p.device,
+                                   **_UNCHECKED)
 
 
 # ---- allreduce
@@ -395,7 +396,7 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
         all_indices, values = synchronize(handle)
         if op == Average:
             values = values / process_set.size()
-        return torch.sparse_coo_tensor(all_indices.t(), values, tensor.shape, **_UNCHECKED)
+        return torch.sparse_coo_tensor(all_indices.t(), values, tensor.shape, device=values.device, **_UNCHECKED)
 
     return wait
 
