@@ -14,7 +14,7 @@ import array
 import threading
 import zlib
 
-from horovod.common import _library, _waiting
+from horovod.common import _library, _native, _waiting
 from horovod.common.exceptions import HorovodInternalError
 
 BACKWARD, STEP, DROP, NO = range(4)
@@ -88,6 +88,7 @@ class Agreement(object):
     def begin(self, kind, ready, present):
         """Sends the vote of a round. ready, present: of each member, as in Outcome."""
         self.is_busy = True
+        self._enter_world()
         self._end_outstanding()
         self._mine = self._vote_of(kind, ready, present)
         self._submit(self._mine)
@@ -115,6 +116,9 @@ class Agreement(object):
         """Called while this rank waits for something else."""
         if self.is_busy or self.is_complete or not self._members or self._process_set.process_set_id is None:
             return
+        self._enter_world()
+        if self._described is None and len(_waiting.watchers) > 1 and _native.is_elastic():
+            return  # names follow the order of use there, and this is none
         if self._outstanding is not None:
             if not _library.poll(self._outstanding):
                 return
@@ -128,18 +132,22 @@ class Agreement(object):
             pass  # whoever waits for this optimizer is told why
 
     def _vote_of(self, kind, ready, present, patience=_LIMIT):
-        generation = _library.lib().hvd_generation()
-        if generation != self._generation:
-            if self._generation is not None:
-                self._joins = self._steps = 0
-                self._calls_before = _waiting.counted(self.thread)
-            self._generation, self._outstanding, self._described, self.unfinished = generation, None, None, None
         step = (self._joins << 40) + self._steps
         calls = _waiting.counted(self.thread) - self._calls_before
         at_step = kind == STEP
         head = (step, -step, self._names_hash, -self._names_hash, _LIMIT if at_step else calls, _LIMIT if at_step else -calls,
                 int(at_step), int(kind != DROP), int(kind == DROP), patience, int(kind != NO), 0)
         return array.array('q', head + tuple(ready) + tuple(present))
+
+    def _enter_world(self):
+        """Forgets what was under way in an earlier world, where this is another one."""
+        generation = _library.lib().hvd_generation()
+        if generation != self._generation:
+            if self._generation is not None:
+                self._joins = self._steps = 0
+                self._calls_before = _waiting.counted(self.thread)
+            self._generation, self._outstanding, self._described, self.unfinished = generation, None, None, None
+            self.is_complete = False
 
     def _submit(self, row):
         described = (self._plan, self._process_set.process_set_id)
