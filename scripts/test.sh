@@ -62,6 +62,9 @@ note() {
   say "at $SECONDS s: ${summary[-1]}"
 }
 
+# of_tier CORE MORE: the budget of a part that has more to do in the larger tiers. Those of a tier's parts add up to the tier's.
+of_tier() { if [[ $tier == core ]]; then echo "$1"; else echo "$2"; fi; }
+
 left_out() { summary+=("$(printf '%-6s %22s %s' "-" "" "$1")"); }
 
 # The lines by which pytest, ctest and GoogleTest name a failed test, cut so that many fit.
@@ -193,18 +196,18 @@ if [[ $tier == quick ]]; then
   part "build of the unit tests" 40 build_unit_tests
   part "unit tests" 40 programs -L unit
 else
-  part "install" 120 scripts/install_deps.sh
+  part "install" "$(of_tier 10 120)" scripts/install_deps.sh
   if [[ $tier != core ]]; then
     part "install for the sanitizers" 60 scripts/install_deps.sh --sanitizers  # before PyTorch's, since apt has one lock
     begin_torch_install
   fi
-  part "build of $release" 360 scripts/build.sh "$release"
+  part "build of $release" "$(of_tier 180 300)" scripts/build.sh "$release"
   part "clang-format" 10 scripts/format.sh --check
   tidy
   part "test/architecture" 30 "$PYTHON" "${PYTEST[@]}" -p no:cacheprovider test/architecture
   part "unit, contract, simulation and model tests" 120 programs
-  part "test/python, Debian's PyTorch" 150 pytest_of "$PYTHON" 3 test/python
-  part "test/system" "$([[ $tier == core ]] && echo 180 || echo 480)" pytest_of "$PYTHON" 6 test/system
+  part "test/python, Debian's PyTorch" "$(of_tier 150 180)" pytest_of "$PYTHON" 3 test/python
+  part "test/system" "$(of_tier 150 420)" pytest_of "$PYTHON" 6 test/system
 fi
 if [[ $tier == ci || $tier == soak ]]; then
   part "build of asan" 360 scripts/build.sh asan

@@ -120,7 +120,7 @@ class OnADevice(Tensor):
     argument_list(Tensor(1))[:-1],
     argument_list(Tensor(1)) + [1],
     [],
-], ids=str)
+])
 def test_it_leaves_the_others_to_the_package(run, arguments):
     assert run(*arguments) is NOT_TAKEN
 
