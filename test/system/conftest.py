@@ -172,10 +172,10 @@ class Job:
                     return entry[len(b"HVD_JOB_ID=") :].decode()
         return None
 
-    def finish(self):
+    def finish(self, limit=DEADLINE):
         """Waits for the end; returns the exit code, fills out and err."""
         try:
-            out, err = self.process.communicate(timeout=DEADLINE)
+            out, err = self.process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             for pid in self.processes():
                 kill(pid)
@@ -218,9 +218,9 @@ def start():
 def run(start):
     """run(*args): the finished Job."""
 
-    def begin(*args, **kwargs):
+    def begin(*args, limit=DEADLINE, **kwargs):
         job = start(*args, **kwargs)
-        job.finish()
+        job.finish(limit)
         job.code = job.process.returncode
         return job
 
