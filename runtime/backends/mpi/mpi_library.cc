@@ -134,7 +134,7 @@ void MpiLibrary::WatchForFinalize(void (*before_finalize)()) {
   });
 }
 
-// An application that has initialised MPI keeps it for itself: at any level, and until it finalises.
+// An application that has initialised MPI keeps it for itself, at any level, until it finalises it.
 Result<MpiFacts> MpiLibrary::StartBeside(bool one_thread) {
   int finalised = 0, initialised = 0;
   MPI_Finalized(&finalised);

@@ -178,7 +178,7 @@ TEST(Names, AreKeptByWhatAnotherThreadFinishedInAWaitFromBefore) {
   waits.join();
 }
 
-// Bytes of records after each of so many rounds of two ranks, in which both submit `spec_of(round)`.
+// Bytes of records after each round of two ranks, in which both submit what `fill` sets.
 std::vector<size_t> RecordsAfter(int rounds,
                                  const std::function<void(RequestSpec*, std::string*, int)>& fill) {
   WorldOfThreads world(Transport::kShm, 2);
