@@ -3,7 +3,7 @@
 //
 // A rank sends a name and its detail once, together with a number of its own choice; from then on
 // it sends only the number. Numbers are used again in turn, so that a script which never repeats a
-// name does not fill the memory. The number of a name that the engine made, of an unnamed operation,
+// name does not fill the memory. The number of an unnamed operation's name
 // is used again at once. All of it lies in RecordMemory. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_STATE_NAME_TABLE_H_
 #define HVD_RUNTIME_CORE_STATE_NAME_TABLE_H_
