@@ -30,7 +30,7 @@ failures=0
 current="the beginning"
 scratch=$(mktemp -d)
 torch_install=""
-export PYTHONDONTWRITEBYTECODE=1 HVD_TEST_TIER="$tier"
+export PYTHONDONTWRITEBYTECODE=1 HVD_TEST_TIER="$tier" HVD_TEST_SCRATCH="$scratch"
 [[ $tier == quick ]] && export HVD_TEST_TIER=core
 [[ $tier != soak ]] || export HVD_SOAK=1
 

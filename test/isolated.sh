@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # isolated.sh COMMAND...: runs it in process, network, mount and IPC namespaces of its own, with an empty /tmp, so that tests beside
-# each other do not see each other's jobs. Needs root. `isolated.sh --check` says by its exit status whether that works here.
+# each other do not see each other's jobs. That /tmp is a new folder in HVD_TEST_SCRATCH, else in /tmp, and stays. Needs root. `isolated.sh --check` says by its exit status whether that works here.
 set -euo pipefail
 apart=(unshare --pid --mount --net --ipc --fork --kill-child --mount-proc)
 if [[ "${1:-}" == --check ]]; then
@@ -8,7 +8,7 @@ if [[ "${1:-}" == --check ]]; then
   exit 1
 fi
 root="$(cd "$(dirname "$0")/.." && pwd)"
-folder="$(mktemp -d)"
+folder="$(mktemp -d -p "${HVD_TEST_SCRATCH:-/tmp}")"
 # The first process reaps what daemons leave behind. A checkout below /tmp stays where it is.
 # shellcheck disable=SC2016  # expanded inside
 exec "${apart[@]}" bash -c '
