@@ -1,9 +1,13 @@
 """test/tiers.py: the same choice on every day, each value of each parameter in CI, everything in --soak."""
 
 import collections
+import os
+import subprocess
 
 import pytest
+import slowness
 import tiers
+from conftest import DEADLINE, REPO
 
 Call = collections.namedtuple("Call", "params")
 
@@ -77,3 +81,24 @@ def test_files_that_are_named_exist(pytestconfig):
 def test_tests_that_share_hosts_run_in_one_process():
     assert tiers.group_of(Item("test/system/test_a.py::test_x", fixtures=("rig", "run"))) == "test_a"
     assert tiers.group_of(Item("test/system/test_a.py::test_x", fixtures=("run",))) is None
+
+
+def test_an_isolated_command_sees_none_of_the_others(tmp_path):
+    script = REPO / "test" / "isolated.sh"
+    if subprocess.run([script, "--check"]).returncode != 0:
+        pytest.skip("namespaces are not allowed here")
+    (tmp_path / "file").touch()
+    code = f"ls /tmp; ls {tmp_path}/file || echo hidden; ls -d /proc/[0-9]* | wc -l; ip -o link | wc -l; exit 7"
+    done = subprocess.run([script, "sh", "-c", code], capture_output=True, text=True, timeout=DEADLINE,
+                          env={**os.environ, "HVD_TEST_SCRATCH": str(tmp_path)})
+    lines = done.stdout.splitlines()
+    assert done.returncode == 7 and lines[0] == "pytest" and lines[-1] == "1" and int(lines[-2]) < 8, done.stdout + done.stderr
+    assert ("hidden" in lines) == str(tmp_path).startswith("/tmp/")
+
+
+def test_limits_grow_with_the_machine_and_with_the_tests_at_a_time(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    for machine, workers, factor in ((None, None, 1), ("1.5", None, 1.5), ("1.5", "6", 4.5), ("2", "1", 2)):
+        for name, value in (("HVD_TEST_SLOWNESS", machine), ("PYTEST_XDIST_WORKER_COUNT", workers)):
+            monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+        assert slowness.scaled(10) == 10 * factor
