@@ -16,6 +16,7 @@ import sys
 import time
 
 import jobs
+from slowness import scaled
 
 _numbers = itertools.count()
 
@@ -217,10 +218,11 @@ class Rig(object):
 
     def pump(self, done, what, timeout_s=60):
         """Serves the workers until done()."""
+        timeout_s = scaled(timeout_s)
         deadline = time.monotonic() + timeout_s
         while not done():
             if time.monotonic() > deadline:
-                raise AssertionError('no {} within {} s\n{}'.format(what, timeout_s, '\n'.join(
+                raise AssertionError('no {} within {:.0f} s\n{}'.format(what, timeout_s, '\n'.join(
                     'slot {}:\n{}'.format(slot, self.output(slot)) for slot in self._workers)))
             for key, _ in self._selector.select(0.02):
                 if key.data is None:
