@@ -277,7 +277,7 @@ class _DistributedOptimizer(object):
         if len(gradient.group) > 1:
             gradient.stream = framework.place_of_work(p)  # not always that of the last one, in which the group is submitted
         if gradient.delay == 0:
-            self._agreement_now().is_complete = False
+            (self._agreement or self._agreement_now()).is_complete = False
             self._backward = end_of_backward.expect(self, self._backward)
             gradient.follows = self._follows(p, gradient)
             if not gradient.follows and (len(gradient.group) == 1 or _all_ready(gradient.group)):
