@@ -1,4 +1,4 @@
-"""What scripts do between backward() and step(), and what they do instead of step(), each against the same in one process.
+"""Scripts that do something between backward() and step(), or something else than step(), each against one process.
 
     gradients_after_backward.py [CASE...]      all of them without a name
 

@@ -1,4 +1,4 @@
-"""What a rank that waits does for other ranks meanwhile.
+"""Answers of a rank that waits to other ranks that wait for it.
 
 A rank of torch's DistributedOptimizer may wait for an answer of this one, which waits in another call for that rank. So the loops
 of all waits call tick() after each slice, which lets the watchers of the thread answer.

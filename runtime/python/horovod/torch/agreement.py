@@ -1,4 +1,4 @@
-"""What the ranks say to each other about the gradients of one optimizer, so that each knows which of them all have computed.
+"""Votes of the ranks about the gradients of one optimizer, so that each knows which of them all have computed.
 
 In a round every rank of the set brings one vote, and all see the same outcome. A rank votes
 
@@ -109,7 +109,7 @@ class Agreement(object):
         return self._generation == _library.lib().hvd_generation()
 
     def close(self):
-        """What the rounds have led to is done, or failed."""
+        """Ends a series of rounds: all that they have led to is done, or failed."""
         self.is_busy = False
 
     def tick(self, is_counted):

@@ -15,7 +15,7 @@ _graph_task = getattr(torch._C, '_current_graph_task_id', None)
 
 
 class _Callback(object):
-    """What autograd calls at the end, or drops."""
+    """Queued in autograd, which calls it at the end, or drops it."""
 
     __slots__ = ('_optimizer', '_has_run')
 
