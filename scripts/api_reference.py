@@ -18,8 +18,9 @@ PAGE = ROOT / 'docs' / 'api.md'
 # Not for scripts: the parts of the adapters.
 INTERNAL = {
     'common/objects.py', 'common/operations.py', 'common/registered.py', 'torch/adasum_optimizer.py',
-    'torch/autograd.py', 'torch/framework.py', 'torch/freed_memory.py', 'torch/gradient_buckets.py', 'torch/gradient_memory.py',
-    'torch/late_gradients.py', 'torch/parameters.py',
+    'torch/agreement.py', 'torch/autograd.py', 'torch/closures.py', 'torch/compiling.py', 'torch/end_of_backward.py',
+    'torch/framework.py', 'torch/freed_memory.py', 'torch/gradient_buckets.py', 'torch/gradient_memory.py',
+    'torch/parameters.py', 'torch/wrapping.py',
 }
 
 # title, sentence, and the entries: a file, or a file with the names to take from it in this order.
@@ -51,7 +52,7 @@ SECTIONS = [
         ('__init__.py', None), ('runner/launch.py', None), ('runner/common/util/hosts.py', None),
         ('runner/common/util/env.py', None), ('runner/common/util/config_parser.py', None),
         ('runner/common/util/secret.py', None), ('runner/common/util/timeout.py', None), ('runner/util/threads.py', None),
-        ('runner/elastic/discovery.py', None)]),
+        ('runner/http/http_server.py', None), ('runner/elastic/discovery.py', None)]),
     ('horovod.common.util and horovod.common.basics', 'Helpers that scripts written for Horovod import.', '', [
         ('common/util.py', None), ('common/basics.py', ['HorovodBasics', 'shared'])]),
 ]

@@ -13,9 +13,8 @@ SignalAction ActionFor(int signal, bool job_over) {
 }
 
 void JobSignals::Open() {
-  for (int signal :
-       {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2, SIGQUIT, SIGXCPU, SIGALRM,
-        SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2, SIGQUIT, SIGXCPU,
+                     SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT}) {
     struct sigaction inherited {};
     if (::sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
       signals_.add(signal);

@@ -34,8 +34,7 @@ Status WhyNot(const std::string& path, int error) {
 Result<UniqueFd> OpenOutputFile(const std::string& folder, const char* name, bool empty) {
   UniqueFd place(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!place.valid()) return WhyNot(folder, errno);
-  UniqueFd file =
-      OpenRegularFile(place.get(), name, O_APPEND | (empty ? O_TRUNC : 0), kFileMode);
+  UniqueFd file = OpenRegularFile(place.get(), name, O_APPEND | (empty ? O_TRUNC : 0), kFileMode);
   if (!file.valid()) return WhyNot(folder + "/" + name, errno);
   return file;
 }

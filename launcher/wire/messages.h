@@ -546,8 +546,7 @@ using ToDriver =
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
                  MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
-                 PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded,
-                 GenerationIdle>;
+                 PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded, GenerationIdle>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -12,10 +12,10 @@
 namespace hvd {
 
 // Scales other than 1 multiply each input (prescale) and the result (postscale): integers in double
-// and truncated, half and float8 types in float32, float32 and float64 in their own precision; a
-// bool is true when its product is not 0. For bool, sum and max are "or", product and min are "and".
-// Integers wrap around; but the sum of integers that is scaled or divided after it is made in a type
-// that holds it (AccumulatorOf), and only the result wraps around.
+// and truncated, half and float8 types in float32, float32 and float64 in their own precision.
+// A bool is true when its product is not 0. For bool, sum and max are "or", product and min are
+// "and". Integers wrap around; but the sum of integers that is scaled or divided after it is made
+// in a type that holds it (AccumulatorOf), and only the result wraps around.
 struct ReduceSpec {
   DType dtype = DType::kFloat32;
   Arithmetic arithmetic = Arithmetic::kSum;

@@ -125,8 +125,8 @@ def test_joining_a_world_imports_next_to_nothing(runtime):
             'print(*sorted(set(sys.modules) - before))')
     result = run_code(code, HVD_AGENT=None)
     assert result.returncode == 0, str(result)
-    assert result.output.split() == ['_ctypes', 'atexit', 'horovod', 'horovod.common', 'horovod.common._native',
-                                     'horovod.common.basics'], str(result)
+    assert result.output.split() == ['_ctypes', 'atexit', 'horovod', 'horovod.common', 'horovod.common._children',
+                                     'horovod.common._native', 'horovod.common.basics'], str(result)
 
 
 def test_exceptions():

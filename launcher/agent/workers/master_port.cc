@@ -10,8 +10,7 @@
 namespace hvd {
 namespace {
 
-constexpr const char* kAdvice =
-    "start the job again, or name another port with -x MASTER_PORT=N";
+constexpr const char* kAdvice = "start the job again, or name another port with -x MASTER_PORT=N";
 
 }  // namespace
 

@@ -28,8 +28,7 @@ std::string IsolatingOption(const std::vector<std::string>& command) {
 
 std::string FailureHint(const std::vector<std::string>& command, std::string_view last_stderr,
                         const std::string& port_taken) {
-  if (!port_taken.empty() &&
-      last_stderr.find("ddress already in use") != std::string_view::npos)
+  if (!port_taken.empty() && last_stderr.find("ddress already in use") != std::string_view::npos)
     return "  Its port may be taken: " + port_taken +
            "; start the job again, or name another port with -x MASTER_PORT=N.\n";
   if (last_stderr.find("No module named 'horovod'") == std::string_view::npos) return "";

@@ -30,7 +30,8 @@ std::optional<NcclDataType> TypeForNccl(DType dtype) {
     case DType::kFloat8E4m3: return kNcclFloat8E4m3;
     case DType::kFloat8E5m2: return kNcclFloat8E5m2;
     case DType::kUint16:
-    case DType::kInt16: return std::nullopt;
+    case DType::kInt16:
+    case DType::kInt128: return std::nullopt;
   }
   return std::nullopt;
 }

@@ -301,11 +301,11 @@ typedef struct hvd_request {
   /* Alltoall: rows of dimension 0 for each member, in order of rank. Their sum is at most dimension
    * 0. */
   const int64_t* splits;
-  /* What the tensors are, where equal types and shapes do not tell: a hash of their names, in order.
-   * 0: their places alone say what they are. Ranks that differ get HVD_MISMATCH, and nothing is
-   * combined. */
+  /* What the tensors are, where equal types and shapes do not tell: a hash of their names, in
+   * order. 0: their places alone say what they are. Ranks that differ get HVD_MISMATCH, and
+   * nothing is combined. */
   uint64_t members_hash;
-  /* The names, for the sentence of that: UTF-8, one per line; copied. NULL: the sentence has none. */
+  /* The names, for the message of that error: UTF-8, one per line; copied. NULL: it shows none. */
   const char* members;
 } hvd_request;
 

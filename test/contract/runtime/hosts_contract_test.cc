@@ -119,7 +119,7 @@ TEST_P(HostsContract, ReducesEverySizeAndOperation) {
   });
 }
 
-// No sum on the way overflows, not that of a host and not that of all: 200 and 200 of uint8 are 200.
+// No sum on the way overflows, neither that of a host nor that of all: uint8 200 and 200 are 200.
 template <typename T>
 void CheckAveragesNearTheEnds(SimulatedHosts& hosts, uint32_t rank, DType dtype) {
   constexpr auto kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();

@@ -12,14 +12,13 @@ namespace {
 
 // A shell (10) that started conda (20), which started Python (30) with two workers (40, 41); beside
 // it a logger (21).
-const std::vector<ProcessInfo> kProcesses = {{1, 0, 1, 'S', 0},   {10, 1, 10, 'S', 0},
-                                             {20, 10, 10, 'S', 0}, {21, 10, 10, 'S', 0},
-                                             {30, 20, 10, 'S', 0}, {40, 30, 10, 'S', 0},
-                                             {41, 30, 10, 'S', 0}};
+const std::vector<ProcessInfo> kProcesses = {
+    {1, 0, 1, 'S', 0},    {10, 1, 10, 'S', 0},  {20, 10, 10, 'S', 0}, {21, 10, 10, 'S', 0},
+    {30, 20, 10, 'S', 0}, {40, 30, 10, 'S', 0}, {41, 30, 10, 'S', 0}};
 
 pid_t Receiver(pid_t rank, std::set<pid_t> handling) {
-  const auto found = SignalReceiver(10, rank, kProcesses,
-                                    [&](pid_t pid) { return handling.contains(pid); });
+  const auto found =
+      SignalReceiver(10, rank, kProcesses, [&](pid_t pid) { return handling.contains(pid); });
   return found ? found->pid : 0;
 }
 

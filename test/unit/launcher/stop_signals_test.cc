@@ -20,14 +20,13 @@ TEST(StopSignals, TheNextOneEndsTheAgentOnceTheFirstIsPassedOn) {
   asio::io_context io;
   std::vector<int> asked;
   bool next_one_ends = false;
-  StopSignals signals(
-      io,
-      [&](int signal) {
-        asked.push_back(signal);
-        next_one_ends = HasDefaultEffect(SIGTERM);
-        return true;
-      },
-      {});
+  StopSignals signals(io,
+                      [&](int signal) {
+                        asked.push_back(signal);
+                        next_one_ends = HasDefaultEffect(SIGTERM);
+                        return true;
+                      },
+                      {});
   signals.Open();
   ASSERT_FALSE(HasDefaultEffect(SIGTERM));
   ASSERT_EQ(::raise(SIGTERM), 0);

@@ -131,9 +131,9 @@ TEST(WorkerEnvironment, WhatTheUserGaveBeatsSettingsButNoSlot) {
 
 TEST(WorkerEnvironment, TheTaskThatHvdrunItselfIsIsNotTheRanks) {
   const std::vector<std::string> inherited = {
-      "SLURM_PROCID=0",          "SLURM_LOCALID=0", "SLURM_NODEID=0",        "SLURM_JOB_ID=7",
-      "OMPI_COMM_WORLD_RANK=0",  "PMI_RANK=0",      "PMIX_RANK=0",           "PMIX_MCA_gds=hash",
-      "JSM_NAMESPACE_RANK=0",    "PMI_FD=9",        "OMPI_MCA_btl=self,tcp", "FLUX_TASK_RANK=0",
+      "SLURM_PROCID=0",         "SLURM_LOCALID=0", "SLURM_NODEID=0",        "SLURM_JOB_ID=7",
+      "OMPI_COMM_WORLD_RANK=0", "PMI_RANK=0",      "PMIX_RANK=0",           "PMIX_MCA_gds=hash",
+      "JSM_NAMESPACE_RANK=0",   "PMI_FD=9",        "OMPI_MCA_btl=self,tcp", "FLUX_TASK_RANK=0",
       "MV2_COMM_WORLD_RANK=0"};
   const std::vector<std::string> environment = EnvironmentOf(inherited);
   for (const char* entry : {"SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_NODEID=1", "SLURM_JOB_ID=7",
@@ -144,7 +144,8 @@ TEST(WorkerEnvironment, TheTaskThatHvdrunItselfIsIsNotTheRanks) {
     EXPECT_THAT(environment, Not(Contains(::testing::StartsWith(name))));
   EXPECT_THAT(EnvironmentOf({}), Not(Contains(::testing::StartsWith("SLURM_PROCID="))));
   EXPECT_THAT(EnvironmentOf(inherited, {}, {"SLURM_PROCID=9", "PMI_RANK=9"}),
-              ::testing::AllOf(Contains("SLURM_PROCID=9"), Contains("PMI_RANK=9"))) << "-x wins";
+              ::testing::AllOf(Contains("SLURM_PROCID=9"), Contains("PMI_RANK=9")))
+      << "-x wins";
 }
 
 TEST(WorkerEnvironment, TheTaskInWhosePlaceARankIsStays) {

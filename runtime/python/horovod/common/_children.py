@@ -206,3 +206,6 @@ def refuse_to_join():
     if not known.alone:
         raise refusal()
     _inherited = False
+
+
+_native.place_in_child, _native.refusal_in_child = place, refusal

@@ -214,8 +214,7 @@ def error(status):
         return RuntimeError(_native.FORKED_SENTENCE)
     text = last_error(status)
     if status == NOT_INITIALIZED:
-        from horovod.common import _children
-        return _children.refusal() or ValueError(text)
+        return _native.refusal_in_child() or ValueError(text)
     if status in (INVALID_ARGUMENT, DUPLICATE_NAME):
         return ValueError(text)
     if status == UNSUPPORTED:

@@ -8,7 +8,7 @@ import atexit
 import os
 import sys
 
-from horovod.common import _native
+from horovod.common import _children, _native
 
 
 class HorovodBasics(object):
@@ -76,7 +76,6 @@ class HorovodBasics(object):
             hvd.init()
             print(hvd.rank(), hvd.size())
         """
-        from horovod.common import _children
         if not _native.call('is_initialized'):
             _children.refuse_to_join()
             _children.prepare()
@@ -129,7 +128,6 @@ class HorovodBasics(object):
         """
         if _native.call('is_initialized') == 1:
             return True
-        from horovod.common import _children
         return _children.is_child()
 
     def start_timeline(self, file_path, mark_cycles=False):
@@ -421,7 +419,6 @@ def _leave():
         from horovod.common import _library
         raise _library.error(status)
     _native.note_left()
-    from horovod.common import _children
     _children.withdraw()
 
 
