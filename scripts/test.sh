@@ -178,7 +178,7 @@ newest_torch() {
   torch_install=""
   cat "$scratch/torch"
   case $rc in
-    0) part "test/python, newest PyTorch" 240 pytest_of "$TORCH_VENV/bin/python" 3 test/python ;;
+    0) part "test/python and test/loops, newest PyTorch" 240 pytest_of "$TORCH_VENV/bin/python" 3 test/python test/loops ;;
     3) left_out "test/python, newest PyTorch: not enough disk, see above" ;;
     *) part "PyTorch of PyPI could not be installed" 0 false ;;
   esac
@@ -206,7 +206,7 @@ else
   tidy
   part "test/architecture" 30 "$PYTHON" "${PYTEST[@]}" -p no:cacheprovider test/architecture
   part "unit, contract, simulation and model tests" 120 programs
-  part "test/python, Debian's PyTorch" "$(of_tier 150 180)" pytest_of "$PYTHON" 3 test/python
+  part "test/python and test/loops, Debian's PyTorch" "$(of_tier 150 180)" pytest_of "$PYTHON" 3 test/python test/loops
   part "test/system" "$(of_tier 150 420)" pytest_of "$PYTHON" 6 test/system
 fi
 if [[ $tier == ci || $tier == soak ]]; then

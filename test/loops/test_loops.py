@@ -100,7 +100,9 @@ def cases():
             module = loop(name)
             if world[0] in getattr(module, 'RANKS', (2, 3, 4)) and world[1] in getattr(module, 'HOSTS', (1, 2)):
                 too_old = TORCH_VERSION < getattr(module, 'TORCH', (0, 0))
-                marks = [pytest.mark.skip(reason='PyTorch is too old for this loop')] if too_old else []
+                marks = [pytest.mark.xdist_group('loops-{}-{}'.format(*world))]  # one process has the results of a world
+                if too_old:
+                    marks.append(pytest.mark.skip(reason='PyTorch is too old for this loop'))
                 yield pytest.param(world, name, id='{}-{}-ranks-{}-hosts'.format(name, *world), marks=marks)
 
 
