@@ -11,10 +11,10 @@
 
 #include "configs/message_text.h"
 #include "discovery/this_machine.h"
-#include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/start_job.h"
 #include "launcher/job/report/job_result.h"
+#include "launcher/output/stdin_reader.h"
 #include "launcher/text/seconds_text.h"
 #include "runtime/base/text/format.h"
 
@@ -121,7 +121,8 @@ void JobActions::ReadStdin() {
   const std::vector<uint32_t> readers = HostsThatReadStdin(options.plan, to);
   if (readers.empty()) return;
   // A rank 0 of this machine has the descriptor itself.
-  if (to == StdinTo::kRank0 && !options.hosts[readers[0]].remote && PassesStdin(options.settings))
+  if (to == StdinTo::kRank0 && !options.hosts[readers[0]].remote &&
+      PassesStdin(options.settings.stdin_to))
     return;
   parts_.stdin_broadcast.emplace(readers);
   parts_.stdin_reader = std::make_unique<StdinReader>(

@@ -25,6 +25,10 @@ bool InBackground(int fd) { return ::isatty(fd) == 1 && ::tcgetpgrp(fd) != ::get
 
 }  // namespace
 
+bool PassesStdin(std::string_view stdin_to) {
+  return stdin_to == "rank0" && ::isatty(STDIN_FILENO) != 1;
+}
+
 bool IsEmptyInput(int fd) {
   struct stat info {};
   constexpr unsigned kMemory = 1, kNull = 3;

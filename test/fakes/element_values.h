@@ -48,6 +48,7 @@ inline double Read(DType dtype, const std::byte* at) {
     case DType::kBfloat16: return Binary(static_cast<uint64_t>(As<uint16_t>(at)), 8, 7);
     case DType::kFloat8E4m3: return Binary(static_cast<uint64_t>(As<uint8_t>(at)), 4, 3);
     case DType::kFloat8E5m2: return Binary(static_cast<uint64_t>(As<uint8_t>(at)), 5, 2);
+    case DType::kInt128: break;  // no tensor has it
   }
   return 0;
 }
@@ -95,7 +96,7 @@ inline double Precision(DType dtype) {
     default: return 0;
   }
 }
-inline bool IsInteger(DType dtype) { return dtype != DType::kBool && Precision(dtype) == 0; }
+inline bool HoldsIntegers(DType dtype) { return dtype != DType::kBool && Precision(dtype) == 0; }
 
 }  // namespace hvd::test
 

@@ -15,6 +15,7 @@
 #include "launcher/channels/srun_command.h"
 #include "launcher/channels/ssh/any_ssh_channel.h"
 #include "launcher/jobs/job_id.h"
+#include "launcher/output/stdin_reader.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 
@@ -98,10 +99,6 @@ SettingsChannelFactory::SettingsChannelFactory(const std::vector<HostSlots>& hos
   Add(hosts);
 }
 
-bool PassesStdin(const Settings& settings) {
-  return settings.stdin_to == "rank0" && ::isatty(STDIN_FILENO) != 1;
-}
-
 void SettingsChannelFactory::PrepareRemote() {
   if (std::exchange(prepared_, true)) return;
   const Result<std::string> build = InstalledBuildId(executable_);
@@ -133,7 +130,7 @@ HostTransport SettingsChannelFactory::Make(asio::io_context& io, uint32_t host) 
 HostTransport SettingsChannelFactory::MakeLocal(asio::io_context& io, const std::string& agent_id) {
   std::vector<std::string> agent = {"hvdrun", "agent", "--job", agent_id};
   return {std::make_unique<LocalChannel>(io, agent_id, agent, family_, kSelf,
-                                         PassesStdin(settings_) ? STDIN_FILENO : -1),
+                                         PassesStdin(settings_.stdin_to) ? STDIN_FILENO : -1),
           "", nullptr, nullptr, ""};
 }
 

@@ -39,11 +39,6 @@ SshHost SshHostOf(const HostSlots& host, const Settings& settings);
 RemoteAgent RemoteAgentOf(const Settings& settings, const std::string& executable,
                           const std::string& machine, const Result<std::string>& build);
 
-// Whether the agent of this machine gets hvdrun's stdin itself, for rank 0, if it has that: hvdrun
-// must not read ahead of a rank what a loop of the shell is still to read. A terminal is read by
-// hvdrun, which is in its foreground.
-bool PassesStdin(const Settings& settings);
-
 // Where this process may listen, for agents that connect to it.
 struct DialHints {
   std::vector<std::string> interfaces;     // empty: all; also where none of these is here

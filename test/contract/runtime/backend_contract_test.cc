@@ -87,7 +87,7 @@ double Reduced(const Case& c, size_t i) {
   total *= c.postscale;
   total /=
       DivisorOf(c.op, static_cast<uint32_t>(c.rows.size()), static_cast<uint32_t>(participants));
-  return IsInteger(c.dtype) ? std::trunc(total) : total;
+  return HoldsIntegers(c.dtype) ? std::trunc(total) : total;
 }
 
 struct Expected {

@@ -59,7 +59,7 @@ TEST_P(CudaAcrossHosts, ReducesByEveryOperation) {
       for (int64_t rows : {0, 5, 7000}) {
         cases.push_back({.op = op, .dtype = dtype, .rows = Rows(rows)});
         cases.push_back({.op = op, .dtype = dtype, .rows = Rows(rows), .in_place = true});
-        if (op == ReduceOp::kProduct || IsInteger(dtype)) continue;
+        if (op == ReduceOp::kProduct || HoldsIntegers(dtype)) continue;
         cases.push_back(
             {.op = op, .dtype = dtype, .rows = Rows(rows), .prescale = 2, .postscale = 0.5});
       }

@@ -66,7 +66,7 @@ inline double Reduced(const Case& c, size_t i) {
   if (c.dtype == DType::kBool) return total != 0 ? 1 : 0;
   total *= c.postscale;
   total /= DivisorOf(c.op, static_cast<uint32_t>(c.rows.size()), taking_part);
-  return IsInteger(c.dtype) ? std::trunc(total) : total;
+  return HoldsIntegers(c.dtype) ? std::trunc(total) : total;
 }
 
 // RowsOf, written down once more.

@@ -1,16 +1,15 @@
-"""Tensors with lazy conjugation and negation bits are reduced by their values."""
+"""A tensor with a lazy negation bit, as the imaginary part of a conjugate has, is reduced by its values."""
 
 import torch
 
 
-def values():
-    z = torch.complex(torch.arange(4.0), torch.arange(4.0) + 1)
-    return torch.conj(z).imag, z.real
+def value():
+    return torch._neg_view(torch.arange(1.0, 5.0))
 
 
 def distributed(hvd):
-    return [hvd.allreduce(value, op=hvd.Sum) / hvd.size() for value in values()]
+    return hvd.allreduce(value(), op=hvd.Sum) / hvd.size()
 
 
 def alone(size):
-    return [value.resolve_neg().clone() for value in values()]
+    return -torch.arange(1.0, 5.0)
