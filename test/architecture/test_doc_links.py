@@ -63,12 +63,12 @@ def test_pages_of_folders_name_files_that_exist():
     assert {str(page.relative_to(ROOT)): lost for page in pages if (lost := lost_files(page, page.read_text(), files))} == {}
 
 
-def test_F21_the_guide_lists_every_page():
+def test_the_guide_lists_every_page():
     listed = set(re.findall(r"^\| \[([\w-]+\.md)\]", (ROOT / "docs" / "README.md").read_text(), re.M))
     assert listed == {page.name for page in ROOT.glob("docs/*.md")} - {"README.md"}
 
 
-def test_F21_there_are_pages_on_performance_and_frequent_questions():
+def test_there_are_pages_on_performance_and_frequent_questions():
     assert {"performance.md", "faq.md", "api.md"} <= {page.name for page in PAGES}
 
 

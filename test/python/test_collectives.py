@@ -18,38 +18,38 @@ three = pytest.mark.parametrize('ranks', [3])
 
 
 @both
-def test_P41_process_sets_work_beside_each_other(in_world, ranks):
+def test_process_sets_work_beside_each_other(in_world, ranks):
     in_world('process_sets.py')
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
 @pytest.mark.world(hosts=2)
-def test_P41_process_sets_work_across_hosts(in_world, ranks):
+def test_process_sets_work_across_hosts(in_world, ranks):
     in_world('process_sets.py')
 
 
 @both
-def test_Ca_a_second_one_of_a_name_is_refused_on_every_rank(in_world, ranks):
+def test_a_second_one_of_a_name_is_refused_on_every_rank(in_world, ranks):
     in_world('duplicate.py', 'everywhere')
 
 
 @both
-def test_Ca_a_fresh_handle_is_not_done_at_the_first_poll(in_world, ranks):
+def test_a_fresh_handle_is_not_done_at_the_first_poll(in_world, ranks):
     in_world('duplicate.py', 'poll')
 
 
 @both
-def test_Ca_threads_are_served_one_after_the_other(in_world, ranks):
+def test_threads_are_served_one_after_the_other(in_world, ranks):
     in_world('duplicate.py', 'threads')
 
 
 @pytest.mark.parametrize('ranks, hosts', [(1, 1), (2, 1), (3, 1), (2, 2)])
-def test_Cd_what_reducescatter_does_not_take_fails_on_all_ranks(in_world, ranks, hosts):
+def test_what_reducescatter_does_not_take_fails_on_all_ranks(in_world, ranks, hosts):
     in_world('not_scattered.py')
 
 
 @both
-def test_R14_bad_process_sets_are_exceptions(in_world, ranks):
+def test_bad_process_sets_are_exceptions(in_world, ranks):
     """Also: sets come, go and use ids again while others run."""
     in_world('dynamic_sets.py')
 
@@ -60,7 +60,7 @@ def test_gradients_through_collectives(in_world, ranks):
 
 
 @both
-def test_R16_groups_are_all_or_nothing(in_world, ranks):
+def test_groups_are_all_or_nothing(in_world, ranks):
     in_world('groups.py', timeout_s=100)
 
 
@@ -71,17 +71,17 @@ def join_average(request):
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_R15_join_leaves_ranks_out(in_world, ranks, join_average):
+def test_join_leaves_ranks_out(in_world, ranks, join_average):
     in_world('join.py', 'neutral', timeout_s=100, **join_average)
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
 @pytest.mark.world(hosts=2)
-def test_Cb_join_across_hosts(in_world, ranks, join_average):
+def test_join_across_hosts(in_world, ranks, join_average):
     in_world('join.py', 'neutral', timeout_s=100, **join_average)
 
 
-def test_Cb_what_an_average_is_divided_by_is_a_setting(hvdrun, torch):
+def test_what_an_average_is_divided_by_is_a_setting(hvdrun, torch):
     run_ok(2, 'join.py', 'training', flags=['--join-average', 'active'])
     result = jobs.run_job(2, jobs.worker('join.py'), 'training', flags=['--join-average', 'some'],
                           expect_success=False)
@@ -99,17 +99,17 @@ def test_join_gives_the_last_rank(in_world, ranks):
 
 
 @pytest.mark.parametrize('ranks', [2, 3, 4])
-def test_P39_uneven_batches_with_join(in_world, ranks, join_average):
+def test_uneven_batches_with_join(in_world, ranks, join_average):
     in_world('join.py', 'training', **join_average)
 
 
 @three
-def test_R19_a_rank_that_is_done_stops_nobody(in_world, ranks):
+def test_a_rank_that_is_done_stops_nobody(in_world, ranks):
     in_world('early.py', 'finished')
 
 
 @three
-def test_P39_uneven_batches_without_join_end_with_a_sentence(in_world, ranks):
+def test_uneven_batches_without_join_end_with_a_sentence(in_world, ranks):
     result = in_world('early.py', 'missing')
     found = re.findall(r'after (\d+\.\d+) s: (.*)', result.output)
     assert len(found) == 2, str(result)
@@ -118,14 +118,14 @@ def test_P39_uneven_batches_without_join_end_with_a_sentence(in_world, ranks):
         assert float(seconds) < 30, str(result)
 
 
-def test_P39_a_rank_that_dies_is_the_cause(hvdrun, torch):
+def test_a_rank_that_dies_is_the_cause(hvdrun, torch):
     result = jobs.run_job(3, jobs.worker('early.py'), 'exception', expect_success=False)
     assert result.returncode == 1, str(result)
     assert 'rank 0' in result.output and 'has had enough' in result.output, str(result)
 
 
 @both
-def test_P38_optimizers_with_equal_names(in_world, ranks):
+def test_optimizers_with_equal_names(in_world, ranks):
     in_world('names.py')
 
 
@@ -150,7 +150,7 @@ def test_adasum_optimizer(in_world, ranks):
 
 
 @both
-def test_R3_torch_and_numpy_in_one_process(in_world, ranks):
+def test_torch_and_numpy_in_one_process(in_world, ranks):
     in_world('two_libraries.py')
 
 
@@ -161,7 +161,7 @@ def test_elastic_state(in_world, ranks):
 
 @pytest.mark.parametrize('ranks', [2, 3, 5])
 @pytest.mark.long
-def test_P48_results_do_not_depend_on_timing(in_world, ranks):
+def test_results_do_not_depend_on_timing(in_world, ranks):
     """Runs with other delays each: one hash, on all ranks. HVD_SOAK=1: 20 runs, else 4."""
     hashes = set()
     for seed in range(20 if os.environ.get('HVD_SOAK') else 4):
@@ -176,7 +176,7 @@ def test_P48_results_do_not_depend_on_timing(in_world, ranks):
                                       'HOROVOD_STALL_CHECK_TIME_SECONDS', 'HOROVOD_STALL_SHUTDOWN_TIME_SECONDS',
                                       'HOROVOD_STALL_CHECK_DISABLE', 'HOROVOD_JOIN_AVERAGE'])
 @pytest.mark.parametrize('value', ['garbage', '-3', '1e99x'])
-def test_R20_a_variable_with_garbage_is_refused(runtime, variable, value):
+def test_a_variable_with_garbage_is_refused(runtime, variable, value):
     code = ('from horovod.common.basics import HorovodBasics\n'
             'try:\n'
             '  HorovodBasics().init()\n'
@@ -195,7 +195,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize('ranks', sorted(PLACES))
-def test_R2_places_on_several_hosts(hvdrun, ranks):
+def test_places_on_several_hosts(hvdrun, ranks):
     jobs.skip_without_gloo()
     pytest.importorskip('numpy', reason='NumPy is not installed for this Python')
     command = [hvdrun, '-np', str(ranks), '--hosts-per-machine', '2', sys.executable, jobs.worker('hosts.py')]
@@ -206,7 +206,7 @@ def test_R2_places_on_several_hosts(hvdrun, ranks):
 
 
 @pytest.mark.parametrize('ranks, hosts', [(2, 1), (4, 1), (2, 2), (3, 2), (4, 2)])
-def test_R4_every_type(in_world, torch, ranks, hosts):
+def test_every_type(in_world, torch, ranks, hosts):
     """Between processes, between hosts with one rank each, and between hosts that add up inside first."""
     types = [name for name in ALL_DTYPES if hasattr(torch, name)]
     print('not in this torch:', [name for name in ALL_DTYPES if name not in types])
@@ -221,7 +221,7 @@ def free_gigabytes():
 
 @pytest.mark.deadline(600)
 @pytest.mark.parametrize('form', ['folded', 'whole'])
-def test_R9_more_than_two_to_the_31_elements(hvdrun, torch, form):
+def test_more_than_two_to_the_31_elements(hvdrun, torch, form):
     """Folded: most of each tensor is one piece of memory, mapped again and again; only what the runtime shares is as large
     as it says."""
     needed = {'folded': 6, 'whole': 10}[form]

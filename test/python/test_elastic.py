@@ -62,7 +62,7 @@ def begins(output):
         r'trains as rank (\d+) of (\d+) from step (\d+) after (\d+) syncs pid (\d+)', output)]
 
 
-def test_P23_survivors_of_a_death_go_on_in_their_processes(tmp_path):
+def test_survivors_of_a_death_go_on_in_their_processes(tmp_path):
     with Training(tmp_path) as job:
         job.begin(0, 1, 2)
         job.await_steps()
@@ -80,7 +80,7 @@ def test_P23_survivors_of_a_death_go_on_in_their_processes(tmp_path):
         assert len(set(steps)) == 1
 
 
-def test_E8_process_sets_are_rebuilt_after_a_death(tmp_path):
+def test_process_sets_are_rebuilt_after_a_death(tmp_path):
     with Training(tmp_path, 'sets') as job:
         job.begin(0, 1, 2)
         job.await_steps()
@@ -100,7 +100,7 @@ def test_E8_process_sets_are_rebuilt_after_a_death(tmp_path):
 
 
 @pytest.mark.parametrize('options', [(), ('buckets',)], ids=['', 'buckets'])
-def test_E4_growth_stops_nobody_and_new_ranks_get_the_state(tmp_path, options):
+def test_growth_stops_nobody_and_new_ranks_get_the_state(tmp_path, options):
     with Training(tmp_path, *options) as job:
         job.begin(0, 1)
         job.await_steps()
@@ -120,7 +120,7 @@ def test_E4_growth_stops_nobody_and_new_ranks_get_the_state(tmp_path, options):
         assert new[:3] == (2, 3, acted)
 
 
-def test_E4_removal_needs_no_sync_and_the_removed_rank_leaves_with_success(tmp_path):
+def test_removal_needs_no_sync_and_the_removed_rank_leaves_with_success(tmp_path):
     with Training(tmp_path) as job:
         job.begin(0, 1)
         job.await_steps()
@@ -172,7 +172,7 @@ def test_a_new_rank_restores_what_it_was_given(tmp_path):
         assert [world[2] for world in begins(job.rig.output(1))] == [acted, acted]
 
 
-def test_E7_an_init_without_a_world_to_come_ends_with_the_reason(tmp_path):
+def test_an_init_without_a_world_to_come_ends_with_the_reason(tmp_path):
     with Training(tmp_path) as job:
         job.begin(0, 1)
         job.await_steps()
@@ -182,7 +182,7 @@ def test_E7_an_init_without_a_world_to_come_ends_with_the_reason(tmp_path):
         assert 'the job ends: 1 of 2 slots are left' in job.rig.output(0).strip().splitlines()[-1]
 
 
-def test_E7_a_world_that_breaks_during_init_is_followed_by_the_next(tmp_path):
+def test_a_world_that_breaks_during_init_is_followed_by_the_next(tmp_path):
     with Training(tmp_path, 'sets') as job:
         job.rig.start(0, 3)
         job.rig.start(1, 3)
@@ -208,7 +208,7 @@ def test_all_ranks_stop_at_the_same_commit(tmp_path):
             assert 'finished' not in job.rig.output(slot) and 'Traceback' not in job.rig.output(slot)
 
 
-def test_P23_collectives_of_other_threads_fail_with_the_rest(tmp_path):
+def test_collectives_of_other_threads_fail_with_the_rest(tmp_path):
     with Training(tmp_path, 'thread') as job:
         job.begin(0, 1)
         job.await_steps()
@@ -218,7 +218,7 @@ def test_P23_collectives_of_other_threads_fail_with_the_rest(tmp_path):
         job.finish(0)
 
 
-def test_P23_each_item_once_in_an_epoch_of_4_2_and_5_ranks(tmp_path):
+def test_each_item_once_in_an_epoch_of_4_2_and_5_ranks(tmp_path):
     """Hosts leave and come in the middle of the epoch."""
     with Rig(tmp_path, jobs.worker('elastic_sampler.py'), tmp_path) as rig:
         def batches(first, last):
@@ -271,7 +271,7 @@ def test_a_rank_that_gives_up_waits_for_nothing_more(tmp_path):
         assert [rig.wait(0), rig.wait(1)] == [0, 0], rig.output(0) + rig.output(1)
 
 
-def test_E14_a_commit_sends_nothing_while_nothing_happens(tmp_path):
+def test_a_commit_sends_nothing_while_nothing_happens(tmp_path):
     """One rank commits a hundred times while the other does nothing, which no collective could."""
     with Rig(tmp_path, jobs.worker('elastic_commits.py')) as rig:
         rig.start(0, 2)
@@ -300,7 +300,7 @@ def told(monkeypatch):
 
 
 @pytest.mark.parametrize('update, skip_sync', [(REMOVED, True), (ADDED, False), (REMOVED | ADDED, False)])
-def test_E4_only_a_removal_skips_the_sync(told, update, skip_sync):
+def test_only_a_removal_skips_the_sync(told, update, skip_sync):
     from horovod.common.exceptions import HostsUpdatedInterrupt
     state, answers = told
     answers['commit'] = 0

@@ -171,7 +171,7 @@ def test_survivors_train_on_their_gpus_within_a_second(gpus, tmp_path, hosts, se
     assert len(seconds) == 2 and max(seconds) < scaled(1.0), (seconds, str(result))
 
 
-def test_P20_a_start_of_nccl_that_fails_names_rank_text_and_remedy(gpus, tmp_path):
+def test_a_start_of_nccl_that_fails_names_rank_text_and_remedy(gpus, tmp_path):
     script = tmp_path / 'start.py'
     script.write_text(
         'import torch, horovod.torch as hvd\n'

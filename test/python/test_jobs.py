@@ -98,7 +98,7 @@ def test_200_cycles_of_init_and_shutdown(in_world, ranks):
 
 
 @pytest.mark.parametrize('ranks, hosts', [(1, 1), (2, 1), (3, 1), (4, 2)])
-def test_Ca_a_hundred_worlds_of_errors_and_dropped_handles(in_world, ranks, hosts):
+def test_a_hundred_worlds_of_errors_and_dropped_handles(in_world, ranks, hosts):
     in_world('many_worlds.py', 100 if hosts == 1 else 20, timeout_s=110, HOROVOD_DYNAMIC_PROCESS_SETS='1')
 
 
@@ -141,7 +141,7 @@ def test_killed_rank_is_named_by_the_survivors(processes, mode, tmp_path):
         assert again == 'HorovodInternalError', again
 
 
-def test_Cf_mpi4py_in_a_job_without_mpi_is_told_once(hvdrun, torch):
+def test_mpi4py_in_a_job_without_mpi_is_told_once(hvdrun, torch):
     if importlib.util.find_spec('mpi4py') is None:
         pytest.skip('mpi4py is not installed for this Python')
     result = jobs.run_job(2, jobs.worker('mpi4py_world.py'), hosts=1)
@@ -150,5 +150,5 @@ def test_Cf_mpi4py_in_a_job_without_mpi_is_told_once(hvdrun, torch):
 
 
 @pytest.mark.parametrize('processes, hosts', [(1, 1), (2, 1), (4, 1), (4, 2)])
-def test_Cf_scripts_of_torchrun_find_what_it_sets(hvdrun, torch, processes, hosts):
+def test_scripts_of_torchrun_find_what_it_sets(hvdrun, torch, processes, hosts):
     run_ok(processes, 'torchrun_names.py', hosts=hosts)

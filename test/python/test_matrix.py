@@ -25,7 +25,7 @@ SPREAD = [(2, 2), (3, 2), (4, 2), (5, 2), (5, 3), (8, 2)]
 
 @pytest.mark.deadline(120 + 600 * SOAK)
 @pytest.mark.parametrize('ranks, hosts', [(n, None) for n in (1, 2, 3, 4, 5, 8)] + SPREAD)
-def test_P40_every_type_operation_and_set(in_world, ranks, hosts):
+def test_every_type_operation_and_set(in_world, ranks, hosts):
     for seed in seeds(ranks):
         print('seed', seed)
         cases, timeout_s = (2000, 500) if SOAK else (300, 110)

@@ -1003,7 +1003,7 @@ def decaying(torch, cls, seed):
 
 @pytest.mark.parametrize('cls', optimizer_classes(), ids=lambda c: c.__name__)
 @pytest.mark.parametrize('wrapped', [False, True], ids=['plain', 'wrapped'])
-def test_Cc_a_fresh_optimizer_gets_the_state_of_a_step_on_zero_gradients(hvd, torch, cls, wrapped, private):
+def test_a_fresh_optimizer_gets_the_state_of_a_step_on_zero_gradients(hvd, torch, cls, wrapped, private):
     if cls is torch.optim.LBFGS:
         pytest.skip('hvd.broadcast_optimizer_state refuses LBFGS')
     model, optimizer, run = decaying(torch, cls, seed=1)
@@ -1033,7 +1033,7 @@ def test_Cc_a_fresh_optimizer_gets_the_state_of_a_step_on_zero_gradients(hvd, to
     assert not equal(torch, values(model), before)
 
 
-def test_Cc_sparse_embeddings_get_sparse_gradients(hvd, torch):
+def test_sparse_embeddings_get_sparse_gradients(hvd, torch):
     model = torch.nn.Sequential(torch.nn.Embedding(5, 3, sparse=True), torch.nn.Linear(3, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     before = values(model)

@@ -274,6 +274,6 @@ def test_names(runtime, torch):
 
 
 @pytest.mark.parametrize('name', ['tensorflow', 'keras', 'mxnet', 'spark', 'ray'])
-def test_F10_what_is_not_here_yet_says_so(name):
+def test_what_is_not_here_yet_says_so(name):
     with pytest.raises(ModuleNotFoundError, match='horovod.{} is not part of hvdrun yet'.format(name)):
         __import__('horovod.' + name)

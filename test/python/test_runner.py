@@ -22,12 +22,12 @@ ARGUMENTS = """num_proc check_build ssh_port ssh_identity_file disable_cache sta
     use_gloo use_mpi use_jsrun""".split()
 
 
-def test_Ce_the_arguments_of_the_command_line():
+def test_the_arguments_of_the_command_line():
     from horovod.runner import _HorovodArgs
     assert sorted(vars(_HorovodArgs())) == sorted(ARGUMENTS)
 
 
-def test_Ce_run_is_there_and_says_what_to_use_instead():
+def test_run_is_there_and_says_what_to_use_instead():
     import horovod
     from horovod.runner import run
     assert run is horovod.run
@@ -38,19 +38,19 @@ def test_Ce_run_is_there_and_says_what_to_use_instead():
 
 @pytest.mark.parametrize('name', ['horovod.runner.mpi_run', 'horovod.runner.http.http_client',
                                   'horovod.runner.driver.driver_service'])
-def test_Ce_what_is_not_there_is_named(name):
+def test_what_is_not_there_is_named(name):
     with pytest.raises(ImportError, match=name.rsplit('.', 1)[0].replace('.', '[.]')):
         importlib.import_module(name)
 
 
-def test_Ce_importing_it_imports_no_framework():
+def test_importing_it_imports_no_framework():
     code = ('import sys, horovod.runner, horovod.runner.launch, horovod.runner.elastic.worker\n'
             'print(sorted({"torch", "tensorflow", "numpy"} & set(sys.modules)))')
     result = jobs.run([sys.executable, '-c', code], 60)
     assert result.returncode == 0 and result.output.strip() == '[]', str(result)
 
 
-def test_Ce_in_thread():
+def test_in_thread():
     from horovod.runner.util.threads import in_thread
     done = threading.Event()
     results = []
@@ -73,7 +73,7 @@ def test_Ce_in_thread():
     ({'HOROVOD_RANK': '3'}, RuntimeError),
     ({'PMI_SIZE': '3'}, RuntimeError),
 ])
-def test_Ce_rank_and_size_of_the_environment(monkeypatch, variables, expected):
+def test_rank_and_size_of_the_environment(monkeypatch, variables, expected):
     from horovod.runner.common.util.env import get_env_rank_and_size
     for launcher in ('HOROVOD', 'OMPI_COMM_WORLD', 'PMI'):
         for what in ('RANK', 'SIZE'):
@@ -87,7 +87,7 @@ def test_Ce_rank_and_size_of_the_environment(monkeypatch, variables, expected):
             get_env_rank_and_size()
 
 
-def test_Ce_secret_and_timeout():
+def test_secret_and_timeout():
     from horovod.runner.common.util import secret, timeout
     key = secret.make_secret_key()
     digest = secret.compute_digest(key, b'message')
@@ -102,7 +102,7 @@ def test_Ce_secret_and_timeout():
         over.check_time_out_for('tasks to start')
 
 
-def test_Ce_hosts(tmp_path):
+def test_hosts(tmp_path):
     from horovod.runner.common.util import hosts
     parsed = hosts.parse_hosts('a:1, b:3,c:2')
     assert [(h.hostname, h.slots) for h in parsed] == [('a', 1), ('b', 3), ('c', 2)]
@@ -126,7 +126,7 @@ def test_Ce_hosts(tmp_path):
     assert set(hosts.INVALID_SLOT_INFO.to_response_string().split(',')) == {'-1'}
 
 
-def test_Ce_config_parser():
+def test_config_parser():
     from horovod.runner import _HorovodArgs
     from horovod.runner.common.util import config_parser
     args = _HorovodArgs()
@@ -149,7 +149,7 @@ def test_Ce_config_parser():
         config_parser.set_args_from_config(_HorovodArgs(), {'controller': 'ssh'}, set())
 
 
-def test_Ce_elastic(tmp_path):
+def test_elastic(tmp_path):
     from horovod.runner.elastic.discovery import FixedHosts, HostDiscoveryScript
     from horovod.runner.elastic.worker import HostUpdateResult, WorkerNotificationManager
     assert [int(HostUpdateResult[name]) for name in ('no_update', 'removed', 'added', 'mixed')] == [0, 1, 2, 3]
@@ -167,14 +167,14 @@ def test_Ce_elastic(tmp_path):
     assert fixed.find_available_hosts_and_slots() == {'b': 2}
 
 
-def test_Ce_a_discovery_script_has_a_limit(monkeypatch):
+def test_a_discovery_script_has_a_limit(monkeypatch):
     from horovod.runner.elastic import discovery
     monkeypatch.setattr(discovery, 'SCRIPT_LIMIT_S', 0.2)
     with pytest.raises(RuntimeError, match='longer than'):
         discovery.HostDiscoveryScript('sleep 600', 1).find_available_hosts_and_slots()
 
 
-def test_Ce_python_m_launch_is_hvdrun(hvdrun):
+def test_python_m_launch_is_hvdrun(hvdrun):
     launch = [sys.executable, '-m', 'horovod.runner.launch']
     result = jobs.run(launch + ['-np', '2', sys.executable, '-c', 'import os; print("rank", os.environ["RANK"])'], 60)
     assert result.returncode == 0 and 'rank 0' in result.output and 'rank 1' in result.output, str(result)
@@ -182,7 +182,7 @@ def test_Ce_python_m_launch_is_hvdrun(hvdrun):
     assert jobs.run(launch + ['-np', 'two', 'true'], 60).returncode == 2
 
 
-def test_Ce_launch_without_hvdrun_is_one_sentence(tmp_path):
+def test_launch_without_hvdrun_is_one_sentence(tmp_path):
     library = tmp_path / 'lib' / 'libhvd.so'
     library.parent.mkdir()
     library.write_text('')

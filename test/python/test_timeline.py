@@ -23,12 +23,12 @@ def needs(runtime, torch):
 
 
 @pytest.mark.parametrize('processes', [1, 3])
-def test_R11_a_script_begins_and_ends_timelines(hvdrun, processes, tmp_path):
+def test_a_script_begins_and_ends_timelines(hvdrun, processes, tmp_path):
     jobs.run_job(processes, jobs.worker('timeline.py'), tmp_path, HOROVOD_TIMELINE='DYNAMIC')
     assert sorted(os.listdir(str(tmp_path))) == ['first.json', 'second.json']
 
 
-def test_R11_a_script_begins_one_beside_that_of_hvdrun(hvdrun, tmp_path):
+def test_a_script_begins_one_beside_that_of_hvdrun(hvdrun, tmp_path):
     jobs.run_job(2, jobs.worker('timeline.py'), tmp_path, flags=['--timeline', str(tmp_path / 'job.json')])
     assert len(named(read(tmp_path / 'job.json'), 'ALLREDUCE')) >= 6
 

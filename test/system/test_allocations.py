@@ -41,7 +41,7 @@ def batch_script(scheduler):
     return scripts[number]
 
 
-def test_P12_the_batch_script_of_the_guide_runs_without_flags(run, scheduler, environment, tmp_path):
+def test_the_batch_script_of_the_guide_runs_without_flags(run, scheduler, environment, tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho $1 is rank $HOROVOD_RANK of $HOROVOD_SIZE\n")
     python.chmod(0o755)
@@ -65,7 +65,7 @@ def test_the_allocation_is_where_the_settings_come_from(run, environment, schedu
     assert f"{THIS}:2" in line and job.code == 0, job.out
 
 
-def test_P42_blaunch_is_the_way_to_the_hosts_of_LSF(run, tmp_path):
+def test_blaunch_is_the_way_to_the_hosts_of_LSF(run, tmp_path):
     blaunch = tmp_path / "blaunch"
     blaunch.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/asked\nshift\nexec sh -c "$*"\n')
     blaunch.chmod(0o755)

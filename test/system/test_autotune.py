@@ -45,7 +45,7 @@ def train(start, tmp_path, *flags, windows):
     return job, rows(log)
 
 
-def test_P45_R12_every_choice_is_logged_and_no_sum_changes_its_bits(start, tmp_path):
+def test_every_choice_is_logged_and_no_sum_changes_its_bits(start, tmp_path):
     """The file has the columns of Horovod, windows in order, and more than one choice; the default comes first."""
     _, tried = train(start, tmp_path, "-np", 2, "--autotune-bayes-opt-max-samples", 12, windows=14)
     assert list(tried[0])[: len(HOROVODS)] == HOROVODS
@@ -56,7 +56,7 @@ def test_P45_R12_every_choice_is_logged_and_no_sum_changes_its_bits(start, tmp_p
     assert os.stat(tmp_path / "tuning.csv").st_mode & 0o777 == 0o600
 
 
-def test_P45_trials_are_events_of_the_timeline(start, tmp_path):
+def test_trials_are_events_of_the_timeline(start, tmp_path):
     """Each window that the log has is a mark on the row of rank 0, with its settings."""
     timeline = tmp_path / "timeline.json"
     _, tried = train(start, tmp_path, "-np", 2, "--timeline", timeline, "--autotune-bayes-opt-max-samples", 6, windows=8)
@@ -68,14 +68,14 @@ def test_P45_trials_are_events_of_the_timeline(start, tmp_path):
     assert all(mark["args"]["bytes_per_second"] > 0 and mark["args"]["steps"] > 0 for mark in marks), marks
 
 
-def test_P45_the_end_of_a_search_is_one_sentence(start, tmp_path):
+def test_the_end_of_a_search_is_one_sentence(start, tmp_path):
     result, tried = train(start, tmp_path, "-np", 2, "--autotune-bayes-opt-max-samples", 6, windows=12)
     assert [row["kind"] for row in tried].count("best") > 0, tried
     told = [line for line in result.err.splitlines() if "tuning found" in line]
     assert told and ("faster than with the defaults" in told[0] or "no measurable gain" in told[0]), result.err
 
 
-def test_P45_what_the_user_set_is_not_changed(start, tmp_path):
+def test_what_the_user_set_is_not_changed(start, tmp_path):
     _, tried = train(start, tmp_path, "-np", 2, "--chunk-kib", 64, "--autotune-bayes-opt-max-samples", 12, windows=8)
     assert {row["chunk_kib"] for row in tried} == {"64"}
 
@@ -84,7 +84,7 @@ def candidates(log):
     return sum(row["kind"] == "candidate" for row in rows(log))
 
 
-def test_P45_a_rank_that_dies_in_a_trial_ends_the_job_as_ever(start, tmp_path, memory):
+def test_a_rank_that_dies_in_a_trial_ends_the_job_as_ever(start, tmp_path, memory):
     """The report names the rank; the log ends with a whole line, and no result is left of half a search."""
     log, stop = tmp_path / "tuning.csv", tmp_path / "stop"
     job = start("-np", 2, "--autotune", "--autotune-log-file", log.name, "--autotune-warmup-samples", 1, "--autotune-steps-per-sample", 200,
@@ -97,7 +97,7 @@ def test_P45_a_rank_that_dies_in_a_trial_ends_the_job_as_ever(start, tmp_path, m
 
 
 @pytest.mark.skipif(not has_modules("torch"), reason="the workers need PyTorch")
-def test_P45_an_elastic_job_is_tuned_before_and_after_a_death(start, tmp_path):
+def test_an_elastic_job_is_tuned_before_and_after_a_death(start, tmp_path):
     """Each generation has a search of its own; the log goes on, and the sums stay right."""
     log = tmp_path / "tuning.csv"
     training = Training(start, tmp_path, "-np", 3, "--min-np", 1, "--autotune", "--autotune-log-file", log, "--autotune-warmup-samples", 1)
@@ -150,7 +150,7 @@ def bits(run, tmp_path, *flags):
     return found
 
 
-def test_P48_no_setting_that_is_tuned_changes_the_order_of_sums(run, tmp_path):
+def test_no_setting_that_is_tuned_changes_the_order_of_sums(run, tmp_path):
     """Sums have the same bits at both ends of each range as with the defaults: the search may choose any of them."""
     job = ("-np", 3)
     ends = [("--chunk-kib", 16), ("--chunk-kib", 2048), ("--wait-spins", 1), ("--wait-spins", 20000), ("--wait-yields", 1), ("--wait-yields", 2000)]
@@ -158,7 +158,7 @@ def test_P48_no_setting_that_is_tuned_changes_the_order_of_sums(run, tmp_path):
 
 
 @pytest.mark.skipif(not GLOO.exists(), reason="this build has no libhvd_gloo.so")
-def test_P48_no_threshold_of_fusion_changes_the_order_of_sums(run, tmp_path):
+def test_no_threshold_of_fusion_changes_the_order_of_sums(run, tmp_path):
     """The same between three hosts."""
     job = ("-np", 3, "--hosts-per-machine", 3)
     ends = [("--fusion-threshold-mb", mb) for mb in (0, 1, 256)]
@@ -168,7 +168,7 @@ def test_P48_no_threshold_of_fusion_changes_the_order_of_sums(run, tmp_path):
 SEARCH = ("-np", 2, "--autotune-bayes-opt-max-samples", 6)
 
 
-def test_R12_the_next_run_starts_from_the_result_and_verifies_it(start, run, tmp_path, memory):
+def test_the_next_run_starts_from_the_result_and_verifies_it(start, run, tmp_path, memory):
     """Six windows are enough then: three of the default, three of the earlier choice."""
     first, _ = train(start, tmp_path, *SEARCH, windows=9)
     assert "an earlier run found" not in first.err
@@ -181,7 +181,7 @@ def test_R12_the_next_run_starts_from_the_result_and_verifies_it(start, run, tmp
     assert "an earlier run found" not in fixed.err, "another search space"
 
 
-def test_P45_results_are_listed_exported_applied_and_forgotten(start, run, tmp_path, memory):
+def test_results_are_listed_exported_applied_and_forgotten(start, run, tmp_path, memory):
     none = run("tune", "show")
     assert none.code == 0 and none.out == f"nothing is remembered in {memory}; hvdrun --autotune remembers on the host of rank 0\n"
     train(start, tmp_path, *SEARCH, windows=9)

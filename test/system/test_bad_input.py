@@ -181,7 +181,7 @@ def test_a_file_of_horovodrun_keeps_working(run, tmp_path):
     assert "job.yaml:3: params.cache_capacity has no effect: " in warnings[1]
 
 
-def test_F3_settings_of_horovodrun_never_kill_a_job(run, tmp_path):
+def test_settings_of_horovodrun_never_kill_a_job(run, tmp_path):
     """A site's profile sets them for everybody; each says once why it does nothing, and the job runs."""
     profile = {"HOROVOD_AUTOTUNE": "1", "HOROVOD_HIERARCHICAL_ALLREDUCE": "1",
                "HOROVOD_CPU_OPERATIONS": "ccl", "HOROVOD_CYCLE_TIME": "0.1"}
@@ -195,12 +195,12 @@ def test_F3_settings_of_horovodrun_never_kill_a_job(run, tmp_path):
     assert not any("HOROVOD_AUTOTUNE" in line or "HIERARCHICAL" in line for line in told), told
 
 
-def test_F3_the_stall_limit_has_a_flag(run):
+def test_the_stall_limit_has_a_flag(run):
     job = run("-np", 1, "--stall-check-shutdown-time-seconds", 7, "sh", "-c", "echo $HOROVOD_STALL_SHUTDOWN_TIME_SECONDS")
     assert (job.code, job.out) == (0, "[0]<stdout>:7\n")
 
 
-def test_F3_hosts_may_stand_in_the_file(run, tmp_path):
+def test_hosts_may_stand_in_the_file(run, tmp_path):
     (tmp_path / "job.yaml").write_text("launcher:\n  hosts: localhost:2\n  ssh_port: 2222\n  num_proc: 2\n")
     job = run("--config-file", tmp_path / "job.yaml", "true")
     assert job.code == 0 and "not a setting" not in job.err, job.err

@@ -41,7 +41,7 @@ def crossed(job):
 
 
 @pytest.mark.parametrize("collective", ["allreduce", "broadcast"])  # our own way, and one of Gloo's
-def test_V2_a_slow_link_ends_nothing(hosts_run, rig, collective):
+def test_a_slow_link_ends_nothing(hosts_run, rig, collective):
     """Three times as long as the connection limit at the least, with bytes flowing all the time."""
     rate, megabytes = ("20mbit", 128) if SOAK else ("24mbit", 20)
     limits = {} if SOAK else {"HOROVOD_GLOO_TIMEOUT_SECONDS": str(CONNECT_S)}
@@ -85,7 +85,7 @@ def hit_in_mid_transfer(hosts_start, rig, ranks, victim, by, flags=(), **env):
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_V1_a_leader_that_is_killed_with_several_connections_is_named(hosts_start, rig, victim):
+def test_a_leader_that_is_killed_with_several_connections_is_named(hosts_start, rig, victim):
     with hit_in_mid_transfer(hosts_start, rig, 2, victim, signal.SIGKILL, STRIPES) as (job, pid):
         assert job.end() == 137, job.out + job.err
     assert re.search(rf"^hvdrun: rank {victim} on host hvd{victim + 1} \(pid \d+\) failed: signal 9 \(SIGKILL\)", job.err, re.M), job.err
@@ -93,7 +93,7 @@ def test_V1_a_leader_that_is_killed_with_several_connections_is_named(hosts_star
 
 
 @pytest.mark.parametrize("victim, flags", [(0, ()), (1, STRIPES)])
-def test_V2_a_leader_that_is_stopped_in_mid_transfer_is_reported_and_goes_on(hosts_start, rig, victim, flags):
+def test_a_leader_that_is_stopped_in_mid_transfer_is_reported_and_goes_on(hosts_start, rig, victim, flags):
     """However long: with HVD_SOAK=1 for longer than any time-out of the kernel's that we set, or set once."""
     with hit_in_mid_transfer(hosts_start, rig, 2, victim, signal.SIGSTOP, flags) as (job, pid):
         sentence = r"rank %d has waited \d+ s in '[a-z.]*gradient' .*rank %d\b" % (1 - victim, victim)
@@ -108,7 +108,7 @@ def test_V2_a_leader_that_is_stopped_in_mid_transfer_is_reported_and_goes_on(hos
 
 
 @pytest.mark.parametrize("ranks, victim, flags", [(2, 0, ()), (2, 1, STRIPES), (3, 2, ())])
-def test_V2_P06_a_leader_that_stays_stopped_is_named_where_the_user_set_a_limit(hosts_start, rig, ranks, victim, flags):
+def test_a_leader_that_stays_stopped_is_named_where_the_user_set_a_limit(hosts_start, rig, ranks, victim, flags):
     limit = {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3"}
     with hit_in_mid_transfer(hosts_start, rig, ranks, victim, signal.SIGSTOP, flags, **limit) as (job, pid):
         assert job.end() != 0, job.out + job.err
@@ -175,7 +175,7 @@ def test_V15b_a_way_that_heals_in_time_ends_nothing(hosts_start, rig, filtered, 
 
 
 @pytest.mark.long
-def test_P06_a_lossy_link_raises_no_alarm(hosts_start, rig, filtered, tmp_path):
+def test_a_lossy_link_raises_no_alarm(hosts_start, rig, filtered, tmp_path):
     """3 % of all packets are lost on each host, in each direction that comes in; 10 minutes with HVD_SOAK=1."""
     enough = tmp_path / "enough"
     for host in rig.hosts[:2]:
@@ -189,7 +189,7 @@ def test_P06_a_lossy_link_raises_no_alarm(hosts_start, rig, filtered, tmp_path):
     rig.nothing_left()
 
 
-def test_P06_survivors_of_a_killed_rank_are_told_at_once(hosts_start, rig):
+def test_survivors_of_a_killed_rank_are_told_at_once(hosts_start, rig):
     """On its own host and on the other one; the times are looked at on a quiet machine only."""
     job = Busy(hosts_start("-np", 4, "-H", "hvd1:2,hvd2:2", *hosts_worker("break", "allreduce")), 4)
     victim = next(pid for pid in rig.hosts[1].processes() if b"\0HOROVOD_RANK=3\0" in b"\0" + read_proc(pid, "environ"))

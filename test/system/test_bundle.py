@@ -113,7 +113,7 @@ def test_the_same_build_on_path_is_taken_and_nothing_is_sent(pod, pod_run, tmp_p
     assert job.code == 0 and SENT not in job.err and job.out.count(f">:{copy}/lib/libhvd.so") == 2, job.err
 
 
-def test_P49_another_version_on_path_is_not_used(pod, pod_run):
+def test_another_version_on_path_is_not_used(pod, pod_run):
     script(pod.path / "hvdrun", 'test "$1" = --version && echo 0.0.7 && exit 0; echo used >&2; exit 2\n')
     job = pod_run("--bundle", "never", "true")
     assert job.code == 1 and SENT not in job.err, job.err
@@ -123,7 +123,7 @@ def test_P49_another_version_on_path_is_not_used(pod, pod_run):
     assert job.code == 0 and SENT in job.err and job.out.count(str(pod.cache)) == 2, job.err
 
 
-def test_P49_another_build_of_the_version_is_used_only_where_nothing_can_be_sent(pod, pod_run):
+def test_another_build_of_the_version_is_used_only_where_nothing_can_be_sent(pod, pod_run):
     """A stand-in that says what another build would, and becomes the agent that was sent before."""
     pod_run("true")
     script(pod.path / "hvdrun",
@@ -136,7 +136,7 @@ def test_P49_another_build_of_the_version_is_used_only_where_nothing_can_be_sent
     assert job.code == 0 and SENT not in job.err and job.out.count(">:here") == 2, job.err
 
 
-def test_L20_several_at_once_into_an_empty_cache(pod, start):
+def test_several_at_once_into_an_empty_cache(pod, start):
     agent = pod.agent()
     for _ in range(3):
         subprocess.run(["rm", "-rf", pod.cache], check=True)
@@ -201,7 +201,7 @@ def test_a_folder_in_which_others_may_write_is_not_used(pod, pod_run):
 
 
 @pytest.mark.parametrize("spoil", ["chown 12345 {file}", "chown 12345 {folder}", "chmod 777 {folder}", "chmod o+w {file}"])
-def test_V5_what_strangers_may_have_put_at_our_path_is_not_run(pod, pod_run, spoil):
+def test_what_strangers_may_have_put_at_our_path_is_not_run(pod, pod_run, spoil):
     """The path of hvdrun on this machine, on a host where somebody else may write to it."""
     file, witness = pathlib.Path(hvdrun_path()), pod.folder / "witness"
     version, build = build_here()
@@ -296,7 +296,7 @@ def rig(tmp_path_factory):
 
 
 @pytest.mark.parametrize("client", ["auto", "program"])
-def test_P49_hosts_without_hvdrun_are_sent_it_over_ssh_all_at_once(run, rig, client):
+def test_hosts_without_hvdrun_are_sent_it_over_ssh_all_at_once(run, rig, client):
     for host in rig.hosts:
         host.run("rm", "-rf", rig.folder / "cache" / "hvdrun")
     for sent in (3, 0):

@@ -56,7 +56,7 @@ def test_two_words_follow_a_range():
     assert "skip 2" in FISH.read_text()
 
 
-def test_F23_bash_completes_a_value_behind_an_equals_sign():
+def test_bash_completes_a_value_behind_an_equals_sign():
     assert bash_offers("hvdrun", "--bind-to", "=", "c") == ["core"]
     assert set(bash_offers("hvdrun", "--bind-to", "=")) == {"none", "core", "numa", "gpu"}
     assert bash_offers("hvdrun", "--bind-to", "c") == ["core"]
@@ -64,7 +64,7 @@ def test_F23_bash_completes_a_value_behind_an_equals_sign():
     assert "--verbose" in bash_offers("hvdrun", "--bind-to", "=", "core", "--verb")
 
 
-def test_F23_a_name_with_a_blank_stays_one_word(tmp_path, monkeypatch):
+def test_a_name_with_a_blank_stays_one_word(tmp_path, monkeypatch):
     (tmp_path / "my dir").mkdir()
     (tmp_path / "my file.yaml").touch()
     monkeypatch.chdir(tmp_path)
@@ -73,7 +73,7 @@ def test_F23_a_name_with_a_blank_stays_one_word(tmp_path, monkeypatch):
     assert "my file.yaml" in bash_offers("hvdrun", "--config-file", "my")
 
 
-def test_F23_stop_offers_jobs():
+def test_stop_offers_jobs():
     mark = f"{DEADLINE}.{os.getpid()}"  # other jobs of this user may run here
     job = subprocess.Popen([hvdrun_path(), "-np", "1", "sleep", mark], stdout=subprocess.DEVNULL)
     try:
@@ -94,7 +94,7 @@ def test_F23_stop_offers_jobs():
         job.wait(timeout=DEADLINE)
 
 
-def test_F23_verbs_without_options_offer_help_alone():
+def test_verbs_without_options_offer_help_alone():
     assert bash_offers("hvdrun", "ps", "") == ["--help"]
     assert bash_offers("hvdrun", "env", "--") == ["--help"]
 
@@ -105,7 +105,7 @@ def test_zsh_takes_the_file_and_calls_it():
     assert shell("zsh", "-f", "-c", script) == ["_hvdrun"]
 
 
-def test_F23_zsh_offers_jobs_and_values_behind_an_equals_sign(tmp_path):
+def test_zsh_offers_jobs_and_values_behind_an_equals_sign(tmp_path):
     (tmp_path / "hvdrun").write_text("#!/bin/sh\nprintf 'JOB   AGE\\nabc1  0:01\\n'\n")
     (tmp_path / "hvdrun").chmod(0o755)
     script = f"""

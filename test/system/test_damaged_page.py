@@ -14,14 +14,14 @@ def page_worker(*words):
     return worker("page_worker.py", *words)
 
 
-def test_V11_no_word_of_the_page_ends_the_agent(run):
+def test_no_word_of_the_page_ends_the_agent(run):
     job = run("-np", 2, *page_worker("each"))
     assert job.code in (0, 1) and len(re.findall(r"words: (\d+)", job.out)) == 2, job.err + job.out
     assert "agent" not in job.err, job.err
 
 
 @pytest.mark.parametrize("offset", [LOCAL_SIZE, GENERATION, BLOCK_STRIDE, BROKEN])
-def test_V11_a_rank_that_damages_the_header_and_dies_is_the_cause(run, offset):
+def test_a_rank_that_damages_the_header_and_dies_is_the_cause(run, offset):
     job = run("-np", 2, *page_worker("die", offset, "0x40400000"))
     assert job.code == 137, job.err
     assert re.search(r"hvdrun: rank 1 on host .* failed: signal 9", job.err), job.err
@@ -29,7 +29,7 @@ def test_V11_a_rank_that_damages_the_header_and_dies_is_the_cause(run, offset):
 
 
 @pytest.mark.parametrize("offset", [LOCAL_SIZE, GENERATION, BLOCK_STRIDE, BROKEN])
-def test_V11_a_damaged_header_is_told(run, offset):
+def test_a_damaged_header_is_told(run, offset):
     job = run("-np", 2, *page_worker("tell", offset, "0x40400000"))
     assert len(re.findall(r"told: the memory that the ranks of host .* share was overwritten by a stray write \(its header\)",
                           job.out)) == 2, job.out + job.err
@@ -37,7 +37,7 @@ def test_V11_a_damaged_header_is_told(run, offset):
 
 
 @pytest.mark.parametrize("value", ["0x40000000", "0xc0000000", "0x7fffffff", "1"])
-def test_V11_a_damaged_part_of_a_rank_is_told_and_the_rank_named(run, value):
+def test_a_damaged_part_of_a_rank_is_told_and_the_rank_named(run, value):
     """The first two are what the kernel writes for a death, and -2.0 and 2.0."""
     job = run("-np", 2, *page_worker("tell", "alive", value))
     assert len(re.findall(r"told: the memory that the ranks of host .* share was overwritten by a stray write "
@@ -45,7 +45,7 @@ def test_V11_a_damaged_part_of_a_rank_is_told_and_the_rank_named(run, value):
     assert "died in the middle" not in job.out
 
 
-def test_V11_a_real_rank_cannot_write_into_the_header(run):
+def test_a_real_rank_cannot_write_into_the_header(run):
     """Its own mapping of it is read-only: the instruction that strays ends its own rank."""
     stray = ("import ctypes, os, sys; sys.path[:0] = os.environ['PYTHONPATH'].split(':'); "
              "from horovod.common.basics import HorovodBasics; HorovodBasics().init(); "

@@ -58,7 +58,7 @@ def ended_by(command, start, folder, without):
 
 @pytest.mark.parametrize("without", WITHOUT)
 @pytest.mark.parametrize("verb", ["run", "ps", "stop", "doctor"])
-def test_V7_what_a_job_killed_as_a_whole_has_left_is_ended_by_the_next(start, tmp_path, verb, without):
+def test_what_a_job_killed_as_a_whole_has_left_is_ended_by_the_next(start, tmp_path, verb, without):
     def command(job_id):
         words = {"run": ("-np", "1", "true"), "ps": ("ps",), "stop": ("stop", job_id), "doctor": ("doctor",)}[verb]
         return hvdrun(*words, without=without)
@@ -69,7 +69,7 @@ def test_V7_what_a_job_killed_as_a_whole_has_left_is_ended_by_the_next(start, tm
 
 
 @pytest.mark.parametrize("without", WITHOUT)
-def test_V7_a_job_that_is_alive_is_left_alone(start, tmp_path, without):
+def test_a_job_that_is_alive_is_left_alone(start, tmp_path, without):
     job = begin(start, tmp_path, without=without)
     before = job.processes()
     for stopped in ([], [job.agent], [job.warden, job.agent], [job.pid, job.warden, job.agent]):
@@ -85,7 +85,7 @@ def test_V7_a_job_that_is_alive_is_left_alone(start, tmp_path, without):
 
 @pytest.mark.parametrize("without", WITHOUT)
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare for a pid namespace")
-def test_V7_a_job_whose_agent_is_out_of_sight_is_left_alone(start, tmp_path, without):
+def test_a_job_whose_agent_is_out_of_sight_is_left_alone(start, tmp_path, without):
     """A rank is a container: in it one sees processes of the job, and no agent."""
     inside = f"sleep 600 & {hvdrun_path()} ps 2>{tmp_path}/said; {hvdrun_path()} -np 1 true; echo $? >{tmp_path}/code; sleep 600"
     job = start("-np", 1, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", inside,
@@ -99,7 +99,7 @@ def test_V7_a_job_whose_agent_is_out_of_sight_is_left_alone(start, tmp_path, wit
     job.nothing_left()
 
 
-def test_V7_what_others_have_started_with_its_environment_is_left_alone(start, tmp_path):
+def test_what_others_have_started_with_its_environment_is_left_alone(start, tmp_path):
     """As sbatch and at do: it has parents of its own."""
     job = begin(start, tmp_path, without="cgroup")
     entries = [e.split(b"=", 1) for e in read_proc(job.workers[0], "environ").split(b"\0") if e]
@@ -124,7 +124,7 @@ def test_V7_what_others_have_started_with_its_environment_is_left_alone(start, t
 # ---- an agent that is stopped
 
 
-def test_V7_a_stopped_agent_whose_driver_is_killed_ends_with_its_job(start, tmp_path):
+def test_a_stopped_agent_whose_driver_is_killed_ends_with_its_job(start, tmp_path):
     job = begin(start, tmp_path)
     os.kill(job.agent, signal.SIGSTOP)
     os.kill(job.pid, signal.SIGKILL)
@@ -146,7 +146,7 @@ def test_an_agent_without_a_driver_leaves_no_cgroup_to_its_warden(start):
 
 
 @pytest.mark.long
-def test_V7_a_stopped_agent_of_a_live_driver_goes_on(start, tmp_path):
+def test_a_stopped_agent_of_a_live_driver_goes_on(start, tmp_path):
     job = begin(start, tmp_path)
     agent = job.agent
     os.kill(agent, signal.SIGSTOP)

@@ -63,13 +63,13 @@ def test_doctor_examines_the_hosts_of_the_script(examined):
         ("names no host now", "exit 0\n"),
     ],
 )
-def test_P54_a_script_that_fails_or_lies_is_one_sentence(examined, named, script):
+def test_a_script_that_fails_or_lies_is_one_sentence(examined, named, script):
     job = examined(script)
     assert (job.code, job.out) == (2, ""), job.err
     assert named in job.err and job.err.count("\n") == 1, job.err
 
 
-def test_P54_what_the_script_leaves_behind_is_ended(examined, tmp_path):
+def test_what_the_script_leaves_behind_is_ended(examined, tmp_path):
     job = examined(f"sleep 600 & echo $! > {tmp_path}/child; echo localhost:1\n")
     assert job.code == 0, job.out + job.err
     child = int((tmp_path / "child").read_text())

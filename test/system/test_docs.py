@@ -41,7 +41,7 @@ def test_commands_of_the_documentation_are_understood(page, tmp_path):
         assert done.returncode == 0, f"hvdrun {shlex.join(words)}: {done.stderr}"
 
 
-def test_F26_hvd_perf_explains_its_options():
+def test_hvd_perf_explains_its_options():
     done = subprocess.run([str(hvdrun_path()).rsplit("/", 1)[0] + "/hvd_perf", "--help"], capture_output=True, text=True,
                           timeout=DEADLINE)
     page = (REPO / "cmd" / "hvd_perf" / "README.md").read_text()

@@ -92,7 +92,7 @@ def test_the_json_has_the_documented_keys(examined, rig):
     assert re.match(r"10\.99|fd99", pair["address_a"]) and re.match(r"10\.99|fd99", pair["address_b"])
 
 
-def test_P31_good_hosts_raise_no_alarm(examined, rig):
+def test_good_hosts_raise_no_alarm(examined, rig):
     """HVD_SOAK=1: 50 runs, and no pair is called slow either."""
     soak = os.environ.get("HVD_SOAK") == "1"
     here = {"nofile", "nproc", "disk", "shm"}  # this machine may be short of them in truth
@@ -124,7 +124,7 @@ def test_a_usage_error_is_2(run):
 
 
 @pytest.mark.long
-def test_P31_P01_bad_hosts_are_found_before_a_job_is_and_keep_nobody_from_being_examined(examined, rig):
+def test_bad_hosts_are_found_before_a_job_is_and_keep_nobody_from_being_examined(examined, rig):
     """One with a wrong host key, one that refuses, one that does not exist; two that work."""
     known = (rig.folder / "known_hosts").read_text()
     other = (rig.folder / "id.pub").read_text().split()[1]
@@ -164,7 +164,7 @@ def test_a_firewall_between_two_hosts_is_named(examined, rig):
     rig.nothing_left()
 
 
-def test_L19_a_host_that_is_lost_in_the_middle_is_cleaned_up_and_summarised(start, rig):
+def test_a_host_that_is_lost_in_the_middle_is_cleaned_up_and_summarised(start, rig):
     """Its agent dies while a slow Python is examined; the other is examined to the end."""
     slow = rig.folder / "python3"
     slow.write_text(f"#!/bin/sh\nsleep 3\nexec {PYTHON} \"$@\"\n")
@@ -251,7 +251,7 @@ def test_a_clock_that_is_wrong(examined, rig):
     assert 99 < by_name(job)["hvd2"]["clock"]["skew_seconds"] < 101
 
 
-def test_P31_another_python_other_limits_no_directory(run, rig, tmp_path):
+def test_another_python_other_limits_no_directory(run, rig, tmp_path):
     agent = agent_command(rig, hvd2="ulimit -n 1000")
     host = rig.hosts[2]
     host.run("mount", "-t", "tmpfs", "none", tmp_path)
@@ -286,7 +286,7 @@ def test_a_small_shm(examined, rig):
     assert [f["hosts"] for f in findings(job, "shm")] == [["hvd1"]], job.out
 
 
-def test_P31_a_full_disk(rig, run, tmp_path):
+def test_a_full_disk(rig, run, tmp_path):
     host = rig.hosts[1]
     host.run("mount", "-t", "tmpfs", "-o", "size=1m", "none", tmp_path)
     try:
@@ -327,7 +327,7 @@ def test_large_packets_that_vanish_end_at_a_deadline_and_are_said_so(examined, r
     rig.nothing_left()
 
 
-def test_P31_a_slow_link_is_found_and_its_host_named(examined, rig):
+def test_a_slow_link_is_found_and_its_host_named(examined, rig):
     """20 Mbit/s at hvd3: all of its pairs are slow, and it is the one that they have in common."""
     host = rig.hosts[2]
     host.run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "20mbit", "burst", "32kb", "latency", "50ms")
@@ -340,7 +340,7 @@ def test_P31_a_slow_link_is_found_and_its_host_named(examined, rig):
     assert finding["hosts"] == ["hvd3"] and "is common to 3 bad pairs of 3" in finding["what"], finding
 
 
-def test_F14_two_names_of_one_machine_are_one_host(doctor, examined, rig):
+def test_two_names_of_one_machine_are_one_host(doctor, examined, rig):
     job = doctor("-H", "hvd1,hvd1-v6,hvd2", "--", PYTHON, "train.py")
     assert "2 of 2 hosts can be used" in job.out, job.out
     assert re.search(r"^  hvd1 +ready after .*, also named hvd1-v6$", job.out, re.M), job.out

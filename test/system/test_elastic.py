@@ -39,7 +39,7 @@ def ranks_below(agent, training, size):
 # ---- one part fails
 
 
-def test_E5_P35_one_failing_slot_loses_only_itself(start, tmp_path):
+def test_one_failing_slot_loses_only_itself(start, tmp_path):
     """Its host keeps the healthy ranks, and a new worker starts in the slot."""
     training = Training(start, tmp_path, "-np", 3, "--min-np", 1)
     first = set(training.await_world(3))
@@ -56,7 +56,7 @@ def test_E5_P35_one_failing_slot_loses_only_itself(start, tmp_path):
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_P05_P35_an_agent_dies_and_the_other_host_trains_on(start, tmp_path, lost):
+def test_an_agent_dies_and_the_other_host_trains_on(start, tmp_path, lost):
     training = Training(start, tmp_path, "-np", 4, "--min-np", 2, "--hosts-per-machine", 2)
     training.await_world(4)
     victim = agents(training.job)[lost]
@@ -72,7 +72,7 @@ def test_P05_P35_an_agent_dies_and_the_other_host_trains_on(start, tmp_path, los
     training.finish()
 
 
-def test_P46_ranks_that_leave_while_others_come_hold_nobody_up(start, tmp_path):
+def test_ranks_that_leave_while_others_come_hold_nobody_up(start, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1:2\n")
     training = Training(
@@ -88,7 +88,7 @@ def test_P46_ranks_that_leave_while_others_come_hold_nobody_up(start, tmp_path):
 
 
 @pytest.mark.long
-def test_P50_nothing_piles_up_over_resets(start, tmp_path):
+def test_nothing_piles_up_over_resets(start, tmp_path):
     training = Training(start, tmp_path, "-np", 3, "--min-np", 2, "--max-failures", 20)
     training.await_world(3)
     witness = training.victim(3, 0)
@@ -116,7 +116,7 @@ def test_P50_nothing_piles_up_over_resets(start, tmp_path):
 # ---- how a job ends
 
 
-def test_E6_the_first_rank_that_is_done_stops_nobody(run):
+def test_the_first_rank_that_is_done_stops_nobody(run):
     job = run("--elastic", "-np", 3, "--min-np", 1, "sh", "-c",
               "[ $HOROVOD_RANK = 0 ] || { sleep 1; echo rank $HOROVOD_RANK is done; }")
     assert job.code == 0, job.err
@@ -124,7 +124,7 @@ def test_E6_the_first_rank_that_is_done_stops_nobody(run):
     job.nothing_left()
 
 
-def test_E6_a_rank_that_fails_after_another_is_done_is_not_replaced(run, tmp_path):
+def test_a_rank_that_fails_after_another_is_done_is_not_replaced(run, tmp_path):
     done = tmp_path / "done"
     job = run("--elastic", "-np", 2, "--min-np", 1, "sh", "-c",
               f"echo start; [ $HOROVOD_RANK = 0 ] && exec touch {done}; "
@@ -135,7 +135,7 @@ def test_E6_a_rank_that_fails_after_another_is_done_is_not_replaced(run, tmp_pat
 
 
 @pytest.mark.parametrize("flags, started", [(["--max-np", 3], 3), ([], 2)])
-def test_E11_as_many_start_as_there_are_up_to_the_limit(run, flags, started):
+def test_as_many_start_as_there_are_up_to_the_limit(run, flags, started):
     job = run("-np", 2, *flags, "--host-discovery-script", "echo localhost:5",
               "sh", "-c", "echo rank $HOROVOD_RANK of $HOROVOD_SIZE")
     assert job.code == 0, job.err
@@ -143,7 +143,7 @@ def test_E11_as_many_start_as_there_are_up_to_the_limit(run, flags, started):
 
 
 @pytest.mark.parametrize("where", ["at once", "in training"])
-def test_P13_a_script_with_a_bug_ends_the_job_with_its_traceback(run, where):
+def test_a_script_with_a_bug_ends_the_job_with_its_traceback(run, where):
     bug = "raise RuntimeError('a bug of ' + 'the script')\n"
     script = bug if where == "at once" else TRAINS.replace("        state.commit()\n", "        " + bug) + "train(state)"
     job = run("--elastic", "-np", 2, "--min-np", 1, *python(script))
@@ -156,7 +156,7 @@ def test_P13_a_script_with_a_bug_ends_the_job_with_its_traceback(run, where):
     job.nothing_left()
 
 
-def test_P13_the_budget_of_failures_counts_those_of_the_whole_job(start, tmp_path):
+def test_the_budget_of_failures_counts_those_of_the_whole_job(start, tmp_path):
     training = Training(start, tmp_path, "-np", 3, "--min-np", 1, "--max-failures", 1)
     training.await_world(3)
     victim = training.victim(3, 2)
@@ -168,7 +168,7 @@ def test_P13_the_budget_of_failures_counts_those_of_the_whole_job(start, tmp_pat
     training.job.nothing_left()
 
 
-def test_P13_a_limit_of_resets_ends_the_job(start, tmp_path):
+def test_a_limit_of_resets_ends_the_job(start, tmp_path):
     training = Training(start, tmp_path, "-np", 3, "--min-np", 1, "--reset-limit", 0)
     training.await_world(3)
     kill(training.victim(3, 1))
@@ -177,7 +177,7 @@ def test_P13_a_limit_of_resets_ends_the_job(start, tmp_path):
     training.job.nothing_left()
 
 
-def test_P13_a_script_of_torch_distributed_starts_again_as_a_whole(run, tmp_path):
+def test_a_script_of_torch_distributed_starts_again_as_a_whole(run, tmp_path):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed for this Python")
     job = run("--elastic", "-np", 2, "--min-np", 1, sys.executable, REPO / "examples" / "pytorch_ddp_elastic.py",
               "--checkpoint", tmp_path / "digits.pt", "--epochs", 3, "--fail-in-epoch", 2)
@@ -188,7 +188,7 @@ def test_P13_a_script_of_torch_distributed_starts_again_as_a_whole(run, tmp_path
     job.nothing_left()
 
 
-def test_P13_all_processes_see_the_number_of_restarts(run, tmp_path):
+def test_all_processes_see_the_number_of_restarts(run, tmp_path):
     script = ("import os, time\n"
               "count, rank = os.environ['TORCHELASTIC_RESTART_COUNT'], os.environ['RANK']\n"
               "print('count', count, rank, flush=True)\n"
@@ -205,7 +205,7 @@ def test_P13_all_processes_see_the_number_of_restarts(run, tmp_path):
 
 
 @pytest.mark.parametrize("asked", ["hvdrun, SIGTERM", "agent, SIGTERM", "agent, SIGUSR1"])
-def test_P17_ranks_of_two_hosts_stop_at_the_same_commit(start, tmp_path, asked):
+def test_ranks_of_two_hosts_stop_at_the_same_commit(start, tmp_path, asked):
     training = Training(start, tmp_path, "-np", 4, "--hosts-per-machine", 2, options=["stop"])
     training.await_world(4)
     process, name = asked.split(", ")
@@ -216,7 +216,7 @@ def test_P17_ranks_of_two_hosts_stop_at_the_same_commit(start, tmp_path, asked):
     training.job.nothing_left()
 
 
-def test_P17_a_second_signal_ends_the_agent(start, tmp_path):
+def test_a_second_signal_ends_the_agent(start, tmp_path):
     """A job whose ranks never commit; the signals are told apart by what hvdrun says after the first."""
     job = start("--elastic", "-np", 2, "--min-np", 1, "--hosts-per-machine", 2, *python(
         "import time, horovod.torch as hvd\nhvd.init()\nprint('there', flush=True)\ntime.sleep(600)"))

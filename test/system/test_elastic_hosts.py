@@ -50,7 +50,7 @@ def finish(training, rig):
 
 
 @pytest.mark.parametrize("lost", [0, 1])
-def test_P05_the_agent_and_warden_of_a_host_die_and_the_job_grows_again(train, rig, lost):
+def test_the_agent_and_warden_of_a_host_die_and_the_job_grows_again(train, rig, lost):
     training = train()
     first = on_both(training, rig)
     for pid in rig.hosts[lost].agents():  # and its warden
@@ -63,7 +63,7 @@ def test_P05_the_agent_and_warden_of_a_host_die_and_the_job_grows_again(train, r
 
 
 @pytest.mark.long
-def test_P05_a_host_is_cut_off_and_comes_back(train, rig):
+def test_a_host_is_cut_off_and_comes_back(train, rig):
     training = train("--driver-grace", 2)
     first = on_both(training, rig)
     rig.hosts[1].cut()
@@ -73,7 +73,7 @@ def test_P05_a_host_is_cut_off_and_comes_back(train, rig):
     finish(training, rig)
 
 
-def test_P05_a_host_leaves_the_list_and_another_takes_its_place(train, rig, tmp_path):
+def test_a_host_leaves_the_list_and_another_takes_its_place(train, rig, tmp_path):
     hosts = tmp_path / "hosts"
     training = train()
     first = on_both(training, rig)
@@ -87,7 +87,7 @@ def test_P05_a_host_leaves_the_list_and_another_takes_its_place(train, rig, tmp_
 
 
 @pytest.mark.long
-def test_P13_a_script_of_torch_distributed_goes_on_with_the_hosts_that_are_left(run, rig, tmp_path):
+def test_a_script_of_torch_distributed_goes_on_with_the_hosts_that_are_left(run, rig, tmp_path):
     """The new rank 0 is on another host: MASTER_ADDR says which."""
     script = tmp_path / "gloo.py"
     script.write_text(
@@ -113,7 +113,7 @@ def test_P13_a_script_of_torch_distributed_goes_on_with_the_hosts_that_are_left(
     rig.nothing_left()
 
 
-def test_L10_an_interface_with_the_same_address_everywhere_is_in_nobodys_way(train, rig):
+def test_an_interface_with_the_same_address_everywhere_is_in_nobodys_way(train, rig):
     """docker0 has 172.17.0.1 on every host: it leads to oneself."""
     for host in rig.hosts:
         host.ip("link add docker0 type bridge", "addr add 172.17.0.1/16 dev docker0", "link set docker0 up")
@@ -127,7 +127,7 @@ def test_L10_an_interface_with_the_same_address_everywhere_is_in_nobodys_way(tra
     assert "Traceback" not in training.text()
 
 
-def test_P05_all_processes_of_a_host_die_at_once(train, rig):
+def test_all_processes_of_a_host_die_at_once(train, rig):
     training = train()
     first = on_both(training, rig)
     for pid in rig.hosts[1].processes():

@@ -16,7 +16,7 @@ from elastic_job import Training
 pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
 
 
-def test_P23_survivors_of_a_killed_rank_train_on(start, tmp_path):
+def test_survivors_of_a_killed_rank_train_on(start, tmp_path):
     training = Training(start, tmp_path, "-np", 3, "--min-np", 2)
     first = training.await_world(3)
     victim = next(pid for pid, (rank, _) in first.items() if rank == 1)
@@ -27,7 +27,7 @@ def test_P23_survivors_of_a_killed_rank_train_on(start, tmp_path):
 
 
 @pytest.mark.parametrize("ranks", [(0,), (0, 1), (1, 3)])
-def test_P23_rank_0_and_several_at_once_may_die(start, tmp_path, ranks):
+def test_rank_0_and_several_at_once_may_die(start, tmp_path, ranks):
     training = Training(start, tmp_path, "-np", 4, "--min-np", 2, options=["sets"])
     first = training.await_world(4)
     victims = [pid for pid, (rank, _) in first.items() if rank in ranks]
@@ -38,7 +38,7 @@ def test_P23_rank_0_and_several_at_once_may_die(start, tmp_path, ranks):
     training.finish()
 
 
-def test_E4_a_discovery_script_lets_the_job_grow_and_shrink(start, tmp_path):
+def test_a_discovery_script_lets_the_job_grow_and_shrink(start, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("localhost:2\n")
     training = Training(start, tmp_path, "-np", 2, "--min-np", 1, "--max-np", 3, "--host-discovery-script", f"cat {hosts}")

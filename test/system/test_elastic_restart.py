@@ -21,7 +21,7 @@ def starts(text):
     return sorted(tuple(map(int, said)) for said in re.findall(r"start (\d+) (\d+) (\d+) 127", text))
 
 
-def test_P13_a_script_of_torch_distributed_grows_and_shrinks_with_the_list(start, tmp_path):
+def test_a_script_of_torch_distributed_grows_and_shrinks_with_the_list(start, tmp_path):
     hosts, finish = tmp_path / "hosts", tmp_path / "finish"
     hosts.write_text("127.0.0.1:1\n")
     job = start("--elastic-restart", "in-job", "-np", 1, "--max-np", 3, "--host-discovery-script", f"cat {hosts}",

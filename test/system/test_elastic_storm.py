@@ -108,7 +108,7 @@ class Storm:
 
 
 @pytest.mark.long
-def test_P05_a_storm_is_survived_and_each_item_counted_once(start, tmp_path):
+def test_a_storm_is_survived_and_each_item_counted_once(start, tmp_path):
     storm = Storm(start, tmp_path)
     print(f"HVD_STORM_SEED={SEED}")
     storm.await_progress()

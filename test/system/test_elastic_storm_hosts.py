@@ -232,7 +232,7 @@ def check_flat(growth):
 
 
 @pytest.mark.long
-def test_P05_a_storm_over_hosts_changes_no_bit_of_the_results(start, hosts_run, rig, tmp_path):
+def test_a_storm_over_hosts_changes_no_bit_of_the_results(start, hosts_run, rig, tmp_path):
     print(f"HVD_STORM_SEED={SEED}")
     storm = Storm(start, rig, tmp_path)
     storm.rage()

@@ -22,7 +22,7 @@ except hvd.HorovodInternalError:
 """
 
 
-def test_E1_a_survivor_that_does_not_come_back_has_a_limit(run):
+def test_a_survivor_that_does_not_come_back_has_a_limit(run):
     job = run("--elastic", "-np", 2, "--min-np", 1, "--init-timeout", 2, sys.executable, "-c", SURVIVES)
     assert job.code != 0
     # On a busy machine the replacement is not there yet either.
@@ -46,7 +46,7 @@ def test_a_rank_that_imports_for_longer_than_elastic_timeout_is_waited_for(run):
     assert job.code == 0, job.err
 
 
-def test_E3_nothing_of_hvdrun_runs_between_it_and_the_discovery_script(run, tmp_path):
+def test_nothing_of_hvdrun_runs_between_it_and_the_discovery_script(run, tmp_path):
     """The parents of each call, up to hvdrun: a shell at most."""
     hosts = tmp_path / "hosts.sh"
     hosts.write_text(f"#!/bin/sh\ncat /proc/$PPID/comm >> {tmp_path}/parents\necho localhost:1\n")
@@ -57,7 +57,7 @@ def test_E3_nothing_of_hvdrun_runs_between_it_and_the_discovery_script(run, tmp_
     assert set((tmp_path / "parents").read_text().split()) <= {"hvdrun", "sh"}
 
 
-def test_E9_all_ranks_die_at_once_and_the_job_begins_anew(start, tmp_path):
+def test_all_ranks_die_at_once_and_the_job_begins_anew(start, tmp_path):
     training = Training(start, tmp_path, "-np", 2, "--min-np", 1)
     first = set(training.await_world(2))
     for pid in first:
@@ -67,7 +67,7 @@ def test_E9_all_ranks_die_at_once_and_the_job_begins_anew(start, tmp_path):
     training.finish()
 
 
-def test_E9_a_rank_fails_while_its_host_is_replaced_by_another(start, tmp_path):
+def test_a_rank_fails_while_its_host_is_replaced_by_another(start, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1:1\n127.0.0.2:1\n")
     training = Training(start, tmp_path, "-np", 2, "--min-np", 1, "--host-discovery-script", f"cat {hosts}")
@@ -79,7 +79,7 @@ def test_E9_a_rank_fails_while_its_host_is_replaced_by_another(start, tmp_path):
     training.finish()
 
 
-def test_E9_too_few_hosts_for_too_long_end_the_job_with_the_reason(start, tmp_path):
+def test_too_few_hosts_for_too_long_end_the_job_with_the_reason(start, tmp_path):
     hosts, asked = tmp_path / "hosts", tmp_path / "asked"
     hosts.write_text("127.0.0.1:1\n127.0.0.2:1\n")
     training = Training(start, tmp_path, "-np", 2, "--elastic-timeout", 2,
@@ -94,7 +94,7 @@ def test_E9_too_few_hosts_for_too_long_end_the_job_with_the_reason(start, tmp_pa
     training.job.nothing_left()
 
 
-def test_E10_one_host_is_enough_without_a_network_interface(start, tmp_path):
+def test_one_host_is_enough_without_a_network_interface(start, tmp_path):
     training = Training(start, tmp_path, "-np", 2, "--min-np", 1, "--host-discovery-script", "echo localhost:2")
     first = set(training.await_world(2))
     kill(training.victim(2, 1))
@@ -102,7 +102,7 @@ def test_E10_one_host_is_enough_without_a_network_interface(start, tmp_path):
     training.finish()
 
 
-def test_E15_ranks_follow_the_list_and_not_the_names(run):
+def test_ranks_follow_the_list_and_not_the_names(run):
     """As text 127.0.0.10 comes before 127.0.0.2, as a number after it."""
     for order in (["127.0.0.10", "127.0.0.2", "127.0.0.1"], ["127.0.0.2", "127.0.0.1", "127.0.0.10"]):
         job = run("--elastic", "-np", 3, "-H", ",".join(f"{host}:1" for host in order),

@@ -118,7 +118,7 @@ MEANS = ["", "cgroup", "pidfd", "memfd", "close_range", "futex_waitv", "cgroup,p
 
 @pytest.mark.parametrize("without", MEANS)
 @pytest.mark.parametrize("victim", ["hvdrun", "agent", "warden", "worker", "nobody"])
-def test_P09_no_orphans_with_each_means_forced_off(start, without, victim):
+def test_no_orphans_with_each_means_forced_off(start, without, victim):
     job = start("--verbose", "-np", 2, *FAMILY, env={"HVD_TEST_WITHOUT": without})
     wait_until("all workers and their children", lambda: len(sleepers(job)) >= 6)
     job_id = job.job_id()
@@ -178,7 +178,7 @@ def test_without_some_means_a_job_still_works(run, without):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
 @pytest.mark.parametrize("victim", ["hvdrun", "agent", "warden", "worker"])
-def test_P09_no_orphans_as_an_ordinary_user(start, tmp_path, victim):
+def test_no_orphans_as_an_ordinary_user(start, tmp_path, victim):
     binary = tmp_path / "bin" / "hvdrun"
     binary.parent.mkdir()
     shutil.copy(hvdrun_path(), binary)
@@ -196,7 +196,7 @@ def test_P09_no_orphans_as_an_ordinary_user(start, tmp_path, victim):
     assert job.finish() == {"hvdrun": -9, "worker": 137}.get(victim, 1)
 
 
-def test_L2_a_grandchild_that_holds_the_pipe_does_not_hold_the_job(run):
+def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_job(run):
     job = run("-np", 2, "sh", "-c", "[ $HOROVOD_RANK = 0 ] && { setsid sleep 600 & kill -9 $$; }; sleep 600")
     assert job.code == 137
     job.nothing_left(within=5)  # hvdrun ends when all have ended
@@ -240,7 +240,7 @@ def test_a_stopped_worker_hears_the_end(start):
     job.nothing_left()
 
 
-def test_P18_a_closed_terminal_ends_the_job_and_leaves_nothing(start):
+def test_a_closed_terminal_ends_the_job_and_leaves_nothing(start):
     leader, follower = pty.openpty()
     job = start("-np", 2, *FAMILY, stdin=follower, stdout=follower, stderr=follower, start_new_session=True,
                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
@@ -251,7 +251,7 @@ def test_P18_a_closed_terminal_ends_the_job_and_leaves_nothing(start):
     assert job.finish() == 129
 
 
-def test_P18_nohup_stays_deaf_to_sighup(start, tmp_path):
+def test_nohup_stays_deaf_to_sighup(start, tmp_path):
     job = start("-np", 1, "sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done", program=["nohup", hvdrun_path()])
     wait_until("the worker", lambda: len(job.processes()) >= 4)
     os.kill(job.pid, signal.SIGHUP)

@@ -49,7 +49,7 @@ def test_env_file_errors_name_file_and_line(run, tmp_path):
     assert job.code == 2 and "none.env" in job.err
 
 
-def test_P25_bytes_arrive_as_they_are(run, tmp_path):
+def test_bytes_arrive_as_they_are(run, tmp_path):
     values = {
         "TEST_NEWLINE": "a\nb",
         "TEST_QUOTES": "'\"`\\",
@@ -65,7 +65,7 @@ def test_P25_bytes_arrive_as_they_are(run, tmp_path):
     assert not (tmp_path / "never").exists()
 
 
-def test_P25_a_large_environment_arrives(run):
+def test_a_large_environment_arrives(run):
     """200 kB in all, and one variable as long as the kernel takes."""
     large = {f"TEST_LARGE_{i}": str(i) * 1000 for i in range(90)}
     large["TEST_LONGEST"] = "y" * (128 * 1024 - len("TEST_LONGEST=") - 1)
@@ -82,7 +82,7 @@ def test_a_variable_longer_than_the_kernel_takes_is_named(run, tmp_path):
     assert job.code != 0 and "TOO_LONG" in job.err and "131071" in job.err
 
 
-def test_L6_slot_variables_win(run):
+def test_slot_variables_win(run):
     """hvdrun inside a worker of hvdrun, and whatever else claims to know the rank."""
     claims = ["HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"]
     job = run("-np", 2, *[a for c in claims for a in ("-x", f"{c}=77")], "env", env={c: "99" for c in claims})
@@ -91,7 +91,7 @@ def test_L6_slot_variables_win(run):
         assert [variables[c] for c in claims] == [str(rank), "2", str(rank), str(rank), "2", str(rank), "2"]
 
 
-def test_L6_a_nested_job_has_its_own_slots(run):
+def test_a_nested_job_has_its_own_slots(run):
     from conftest import hvdrun_path
 
     job = run("-np", 2, "-x", "MINE=yes", "sh", "-c", f'[ $RANK = 1 ] || {hvdrun_path()} -np 1 sh -c \'echo "$RANK of $WORLD_SIZE $MINE"\'')
@@ -119,7 +119,7 @@ def test_print_env_never_shows_the_key(run):
     assert "secret" in line and not re.search("[0-9a-f]{64}", job.out)
 
 
-def test_P27_the_port_of_a_job_is_held_for_its_rank_0(start, tmp_path):
+def test_the_port_of_a_job_is_held_for_its_rank_0(start, tmp_path):
     """Nobody else is given it, and a server with SO_REUSEADDR may listen there."""
     script = f"echo $MASTER_ADDR $MASTER_PORT; until [ -e {tmp_path}/go ]; do sleep 0.02; done"
     jobs = [start("-np", 1, "sh", "-c", script) for _ in range(5)]
@@ -149,7 +149,7 @@ TORCH_SCRIPT = """
 """
 
 
-def test_P43_an_unchanged_torch_distributed_script_runs(run, tmp_path):
+def test_an_unchanged_torch_distributed_script_runs(run, tmp_path):
     if os.system(f"{SYSTEM_PYTHON} -c 'import torch' 2> /dev/null") != 0:
         pytest.skip("no torch here")
     (tmp_path / "train.py").write_text(textwrap.dedent(TORCH_SCRIPT))

@@ -43,14 +43,14 @@ ENDS = [
 
 
 @pytest.mark.parametrize("args, code, block", [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
-def test_P33_ends_that_workers_bring_about(run, args, code, block):
+def test_ends_that_workers_bring_about(run, args, code, block):
     job = run(*args)
     assert job.code == code, job.err
     assert re.fullmatch(block, last_block(job.err)), job.err
     job.nothing_left()
 
 
-def test_P33_left_without_goodbye(run):
+def test_left_without_goodbye(run):
     job = run("-np", 1, *worker("link_worker.py", "join", "exit=0"))
     assert job.code == 1
     assert re.fullmatch(r"hvdrun: rank 0 .* ended too early \(exit code 0\)\.\n  It had called hvd.init\(\) and not hvd.shutdown\(\).*\n",
@@ -60,7 +60,7 @@ def test_P33_left_without_goodbye(run):
 # ---- what the machine brings about
 
 
-def test_P33_a_working_folder_that_is_gone(run, tmp_path):
+def test_a_working_folder_that_is_gone(run, tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
     script = f"cd {gone} && rmdir {gone} && exec {hvdrun_path()} -np 1 true"
@@ -81,7 +81,7 @@ def ended_with(limit, number, user=None):
                           text=True, timeout=DEADLINE)
 
 
-def test_P33_too_few_descriptors_whatever_needs_them():
+def test_too_few_descriptors_whatever_needs_them():
     """From too few for anything to enough: it works, or the last line says that there are too many open files."""
     ended_with.program = hvdrun_path()
     codes = []
@@ -99,7 +99,7 @@ def test_P33_too_few_descriptors_whatever_needs_them():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody who runs nothing else")
-def test_P33_too_few_processes_whatever_needs_them(tmp_path):
+def test_too_few_processes_whatever_needs_them(tmp_path):
     ended_with.program = str(tmp_path / "hvdrun")
     shutil.copy(hvdrun_path(), tmp_path)
     for path in [tmp_path, *tmp_path.parents]:
@@ -121,14 +121,14 @@ def test_P33_too_few_processes_whatever_needs_them(tmp_path):
 
 @pytest.mark.parametrize("args", [["--help"], ["--print-config"], ["--print-env", "-np", "1", "true"], ["ps"],
                                   ["-np", "1", "echo", "lost"]])
-def test_P33_a_full_disk_under_stdout(run, args):
+def test_a_full_disk_under_stdout(run, args):
     with open("/dev/full", "wb") as full:
         job = run(*args, stdout=full)
     assert job.code == 1
     assert re.search(r"^hvdrun: stdout cannot be written: No space left on device(; .*)?\n\Z", job.err, re.M), job.err
 
 
-def test_P33_an_error_file_that_can_no_longer_be_written(start, tmp_path):
+def test_an_error_file_that_can_no_longer_be_written(start, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     job = start("-np", 1, "--error-file", folder / "error.json", "sleep", "600")
@@ -154,7 +154,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault, args, code, block", FAULTS, ids=[row[0] for row in FAULTS])
-def test_P33_an_agent_that_fails(run, fault, args, code, block):
+def test_an_agent_that_fails(run, fault, args, code, block):
     job = run("-np", 2, *args, "sleep", "600", env={"HVD_TEST_FAULT": fault})
     assert job.code == code, job.err
     assert re.fullmatch(block, last_block(job.err)), job.err
@@ -165,7 +165,7 @@ def test_P33_an_agent_that_fails(run, fault, args, code, block):
     ("agent", rf"hvdrun: host {HOST} was lost: the agent was ended by signal 9 \(Killed\)\. All ranks were ended\.\n"),
     ("warden", rf"hvdrun: host {HOST} was lost: the agent's warden \(pid \d+\) was ended by signal 9 \(Killed\)\. All ranks .*\n"),
 ])
-def test_P33_a_killed_agent_or_warden(start, victim, block):
+def test_a_killed_agent_or_warden(start, victim, block):
     job = start("-np", 2, "sleep", "600")
     wait_until("the workers", lambda: len(job.workers) == 2)
     kill(getattr(job, victim))
@@ -174,7 +174,7 @@ def test_P33_a_killed_agent_or_warden(start, victim, block):
     job.nothing_left()
 
 
-def test_P33_an_agent_that_is_stopped_is_silent(start):
+def test_an_agent_that_is_stopped_is_silent(start):
     job = start("-np", 2, "sleep", "600", env={"HVD_TEST_SILENT_SECONDS": "6"})  # a busy machine is silent for 2
     wait_until("the workers", lambda: len(job.workers) == 2)
     os.kill(job.agent, signal.SIGSTOP)
@@ -185,7 +185,7 @@ def test_P33_an_agent_that_is_stopped_is_silent(start):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("stopped", [False, True], ids=["", "the agent does not listen"])
-def test_P33_interrupted_once_or_twice(start, number, stopped):
+def test_interrupted_once_or_twice(start, number, stopped):
     job = start("-np", 2, "sleep", "600")
     wait_until("the workers", lambda: len(job.workers) == 2)
     if stopped:
@@ -200,7 +200,7 @@ def test_P33_interrupted_once_or_twice(start, number, stopped):
     job.nothing_left()
 
 
-def test_P33_interrupted_while_the_last_output_waits_for_a_reader(start):
+def test_interrupted_while_the_last_output_waits_for_a_reader(start):
     job = start("-np", 1, "sh", "-c", "seq 30000; exit 5", stderr=subprocess.PIPE)
     read_some(job.process.stdout, 1)
     wait_until("hvdrun alone", lambda: job.processes() == [job.pid])
@@ -211,7 +211,7 @@ def test_P33_interrupted_while_the_last_output_waits_for_a_reader(start):
 
 @pytest.mark.parametrize("args, block", [(["agent"], r"hvdrun agent: started by hvdrun itself.*\n"), (["ps", "x"], r"hvdrun ps: .*\n"),
                                          (["stop"], r"hvdrun stop: .*\n"), (["stop", "0123456789abcdef"], r"hvdrun stop: no job .*\n")])
-def test_P33_verbs_used_wrongly(run, args, block):
+def test_verbs_used_wrongly(run, args, block):
     job = run(*args)
     assert job.code == 2 and re.fullmatch(block, job.err), job.err
 
@@ -237,7 +237,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize("first, others, args, code, states", [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_P36_codes_and_states_are_those_of_the_table(run, tmp_path, first, others, args, code, states):
+def test_codes_and_states_are_those_of_the_table(run, tmp_path, first, others, args, code, states):
     error = tmp_path / "error.json"
     steps = [f"0:{step}" for step in first] + [f"{rank}:{step}" for rank in (1, 2) for step in others]
     job = run("-np", 3, *args, "--error-file", error, *worker("link_worker.py", *steps))
@@ -251,7 +251,7 @@ def test_P36_codes_and_states_are_those_of_the_table(run, tmp_path, first, other
         assert rank["state"] in ([expected] if isinstance(expected, str) else expected), said["ranks"]
 
 
-def test_P36_the_loss_of_a_host(start, tmp_path):
+def test_the_loss_of_a_host(start, tmp_path):
     error = tmp_path / "error.json"
     job = start("-np", 4, "--hosts-per-machine", 2, "--error-file", error,
                 "sh", "-c", "echo here; exec sleep 600")
@@ -266,7 +266,7 @@ def test_P36_the_loss_of_a_host(start, tmp_path):
     job.nothing_left()
 
 
-def test_P36_an_interrupt_has_the_state_of_each_rank(start, tmp_path):
+def test_an_interrupt_has_the_state_of_each_rank(start, tmp_path):
     error = tmp_path / "error.json"
     script = f"[ $RANK = 0 ] && exit 0; touch {tmp_path}/up; sleep 600"
     job = start("-np", 2, "--error-file", error, "sh", "-c", script)

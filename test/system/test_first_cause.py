@@ -41,7 +41,7 @@ def report_of(job):
     return job.err[job.err.rindex("hvdrun: rank") :]
 
 
-def test_P04_first_failure_is_the_last_block(run):
+def test_first_failure_is_the_last_block(run):
     job = run("-np", 4, "--terminate-grace", 60, sys.executable, "-c", TRACEBACK)
     assert job.code == 1
     report = report_of(job)
@@ -97,7 +97,7 @@ while True:
 
 @pytest.mark.parametrize("way, code", [("raise", 1), ("segv", 128 + signal.SIGSEGV), ("exit", 7)])
 @pytest.mark.parametrize("failures", [1, 2])
-def test_P04_the_victim_is_named_in_every_round(run, tmp_path, way, code, failures):
+def test_the_victim_is_named_in_every_round(run, tmp_path, way, code, failures):
     """HVD_SOAK=1: 200 rounds of each; else three. The seed of a round is its number."""
     for seed in range(200 if os.environ.get("HVD_SOAK") else 3):
         first, second = random.Random(seed).sample(range(4), 2)
@@ -115,7 +115,7 @@ def test_P04_the_victim_is_named_in_every_round(run, tmp_path, way, code, failur
         assert "consequence" not in report and "second" not in report, told
 
 
-def test_L12_report_has_host_pid_end_traceback_and_others(run):
+def test_report_has_host_pid_end_traceback_and_others(run):
     job = run("-np", 2, sys.executable, "-c", TRACEBACK)
     report = report_of(job)
     assert f"on host {os.uname().nodename} (pid " in report
@@ -123,7 +123,7 @@ def test_L12_report_has_host_pid_end_traceback_and_others(run):
     assert "IndexError" in report and report.count("in deep") == 4
 
 
-def test_V1_a_rank_that_leaves_with_an_exception_is_named_and_not_those_that_fail_of_it(start):
+def test_a_rank_that_leaves_with_an_exception_is_named_and_not_those_that_fail_of_it(start):
     """It says goodbye on its way out, while its peers have failed already and are gone sooner."""
     for number in range(10):
         job = start("-np", 3, *foreign_worker("init", "sum", "sums"))
@@ -209,7 +209,7 @@ def memory_group():
     return None
 
 
-def test_P33_out_of_memory_is_told_from_a_kill(run):
+def test_out_of_memory_is_told_from_a_kill(run):
     folder = memory_group()
     if folder is None:
         pytest.skip("no cgroup with a memory limit can be made here")
@@ -230,7 +230,7 @@ def test_P33_out_of_memory_is_told_from_a_kill(run):
         folder.rmdir()
 
 
-def test_V12_a_stranger_out_of_memory_says_nothing_about_a_later_kill(start, tmp_path):
+def test_a_stranger_out_of_memory_says_nothing_about_a_later_kill(start, tmp_path):
     folder = memory_group()
     if folder is None:
         pytest.skip("no cgroup with a memory limit can be made here")
@@ -251,7 +251,7 @@ def test_V12_a_stranger_out_of_memory_says_nothing_about_a_later_kill(start, tmp
         folder.rmdir()
 
 
-def test_P33_a_kill_by_another_user_is_told_from_a_lack_of_memory(tmp_path):
+def test_a_kill_by_another_user_is_told_from_a_lack_of_memory(tmp_path):
     """hvdrun and its ranks are nobody's, the killer is root; the words are those of a kill from outside."""
     nobody = 65534
     if os.geteuid() != 0:

@@ -38,7 +38,7 @@ def test_hosts_of_the_rig_have_clocks_of_their_own(rig):
     assert clock_of(rig.hosts[0]) > here + 500_000 and clock_of(rig.hosts[1]) < here * 0.9
 
 
-def test_V1_the_killed_rank_is_named_whatever_the_clocks_of_the_hosts_show(hosts_start, rig):
+def test_the_killed_rank_is_named_whatever_the_clocks_of_the_hosts_show(hosts_start, rig):
     """Each host has its turns; HVD_SOAK=1: 200 kills, or HVD_SOAK_ROUNDS."""
     soak = os.environ.get("HVD_SOAK") == "1"
     seed = int(time.time())
@@ -58,14 +58,14 @@ def test_V1_the_killed_rank_is_named_whatever_the_clocks_of_the_hosts_show(hosts
         rig.nothing_left()
 
 
-def test_V1_an_exit_is_told_from_its_consequence_on_either_host(hosts_run, rig):
+def test_an_exit_is_told_from_its_consequence_on_either_host(hosts_run, rig):
     for rank, host in ((1, "hvd1"), (3, "hvd2")):
         job = hosts_run("-np", 4, "-H", "hvd1:2,hvd2:2", *worker("init", "sum", f"{rank}:exit=5", "sums"))
         assert job.code == 5 and f"hvdrun: rank {rank} on host {host} (pid " in job.err, job.err
         rig.nothing_left()
 
 
-def test_L12_the_report_of_several_hosts_has_host_pid_end_traceback_and_others(hosts_run, rig):
+def test_the_report_of_several_hosts_has_host_pid_end_traceback_and_others(hosts_run, rig):
     code = "import os; print('pid', os.getpid(), flush=True)\n" + TRACEBACK
     for hosts, name in (("hvd1:2,hvd2:2", "hvd1"), ("hvd1:1,hvd2:3", "hvd2")):  # rank 1 is on the one, then on the other
         job = hosts_run("-np", 4, "-H", hosts, sys.executable, "-c", code)

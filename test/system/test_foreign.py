@@ -144,7 +144,7 @@ def slurm():
     shutil.rmtree(rig.folder, ignore_errors=True)
 
 
-def test_P12_srun_tasks_of_one_node_form_a_world(run, slurm):
+def test_srun_tasks_of_one_node_form_a_world(run, slurm):
     job = run("-N1", "-n3", *worker(*["init", "world", "sum", "shutdown"] * 2), program=["srun"], env=slurm.environment)
     assert job.code == 0, job.out + job.err
     world = ["world %d of 3 local %d of 3 cross 0 of 1" % (rank, rank) for rank in range(3)]
@@ -252,7 +252,7 @@ def test_the_death_of_the_agent_ends_the_world_and_leaves_nothing(start, job_nam
     ranks.nothing_left()
 
 
-def test_R13_operations_that_are_asked_for_are_obeyed_or_refused(start, job_name):
+def test_operations_that_are_asked_for_are_obeyed_or_refused(start, job_name):
     """There is no default of the build that could be ignored: the environment counts, and it is read."""
     for asked, says in (("ccl", "is 'ccl', which is neither"), ("gloo", "sum 3")):
         ranks = Ranks(start, 2, "init", "sum", "shutdown", job=job_name + asked, env={"HOROVOD_CPU_OPERATIONS": asked})
@@ -450,7 +450,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_V3_a_hostile_key_value_server_ends_the_world_with_a_sentence(start, rendezvous, name):
+def test_a_hostile_key_value_server_ends_the_world_with_a_sentence(start, rendezvous, name):
     """No agent crashes or takes much memory: a sentence names the server and the record, on the host that read it. The
     other host hears of it, or loses its peer."""
     record, forge, says = FORGERIES[name]
@@ -512,7 +512,7 @@ def answer_to_a_hello(values):
 
 
 @pytest.mark.parametrize("secret", ["none", "file", "variable", pytest.param("mpirun", marks=needs_mpirun)])
-def test_V4_one_who_reads_the_server_gets_into_a_world_without_a_secret_only(start, rendezvous, secret, secret_file):
+def test_one_who_reads_the_server_gets_into_a_world_without_a_secret_only(start, rendezvous, secret, secret_file):
     env = dict(rendezvous)
     if secret == "file":
         env["HVD_WORLD_SECRET_FILE"] = secret_file
@@ -541,7 +541,7 @@ def test_V4_one_who_reads_the_server_gets_into_a_world_without_a_secret_only(sta
 
 
 @pytest.mark.parametrize("other", ["another secret, 0123456789", None])
-def test_V4_a_secret_that_is_not_the_same_everywhere_is_a_sentence(start, rendezvous, other):
+def test_a_secret_that_is_not_the_same_everywhere_is_a_sentence(start, rendezvous, other):
     """One sentence on the host that reads the first record of the other, which hears of it or waits for its launcher."""
     command = ["sh", "-c", '[ $HOROVOD_RANK = 0 ] || export HVD_WORLD_SECRET="$OTHER"; exec ' +
                subprocess.list2cmdline(worker("init"))]
@@ -560,7 +560,7 @@ def test_V4_a_secret_that_is_not_the_same_everywhere_is_a_sentence(start, rendez
     (0o600, "x" * 5000, "16 to 1024 are possible"),
     (None, "", "cannot be read: No such file"),
 ])
-def test_V4_a_secret_that_is_none_is_a_sentence(start, job_name, tmp_path, mode, content, says):
+def test_a_secret_that_is_none_is_a_sentence(start, job_name, tmp_path, mode, content, says):
     path = tmp_path / "secret"
     if mode is not None:
         path.write_text(content)
@@ -576,7 +576,7 @@ def test_V4_a_secret_that_is_none_is_a_sentence(start, job_name, tmp_path, mode,
 # ---- containers that share a network
 
 
-def test_V10_a_rank_and_an_agent_of_two_containers_never_meet(start, job_name):
+def test_a_rank_and_an_agent_of_two_containers_never_meet(start, job_name):
     """The same user, job and place, in another process namespace: it finds no agent of ours, and is no rank of ours."""
     ranks = Ranks(start, 2, "init", "sum", "sums", job=job_name)
     for job in ranks.jobs:

@@ -24,7 +24,7 @@ def hang(run):
     return begin
 
 
-def test_P02_P12_a_rank_of_mpirun_that_hangs_is_explained(hang):
+def test_a_rank_of_mpirun_that_hangs_is_explained(hang):
     job = hang("sleep", limit=6)
     assert job.code != 0
     assert re.search(r"rank [01] has waited \d+ s in 'allreduce.gradient' for rank 2 to submit it", job.err), job.err
@@ -32,7 +32,7 @@ def test_P02_P12_a_rank_of_mpirun_that_hangs_is_explained(hang):
                      % line_of("sleep"), job.err), job.err
 
 
-def test_P02_P12_a_wait_of_mpirun_s_ranks_that_can_never_end_ends_their_world(hang):
+def test_a_wait_of_mpirun_s_ranks_that_can_never_end_ends_their_world(hang):
     job = hang("name")
     assert job.code != 0
     assert "it can never end" in job.err, job.err

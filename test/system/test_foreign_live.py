@@ -42,7 +42,7 @@ def view_of(world):
     return json.loads(done.stdout)
 
 
-def test_P12_top_shows_ranks_that_others_started(ranks):
+def test_top_shows_ranks_that_others_started(ranks):
     view = view_of(ranks.id)
     assert view["job"] == ranks.id and view["generation"] == 1 and view["size"] == 3
     assert [rank["rank"] for rank in view["ranks"]] == [0, 1, 2]
@@ -55,7 +55,7 @@ def test_P12_top_shows_ranks_that_others_started(ranks):
     assert "3 ranks" in table and "allreduce.grad" in table, table
 
 
-def test_P12_a_dump_has_the_ranks_that_others_started(ranks, tmp_path):
+def test_a_dump_has_the_ranks_that_others_started(ranks, tmp_path):
     path = tmp_path / "dump.json"
     done = asked("dump", ranks.id, "-o", path)
     assert done.returncode == 0, done.stderr
@@ -64,7 +64,7 @@ def test_P12_a_dump_has_the_ranks_that_others_started(ranks, tmp_path):
     assert "of 3 ranks" in done.stdout
 
 
-def test_P12_the_agent_of_foreign_ranks_is_no_job(ranks):
+def test_the_agent_of_foreign_ranks_is_no_job(ranks):
     """hvdrun neither lists nor stops what somebody else started."""
     assert ranks.id not in asked("ps").stdout
     stop = asked("stop", ranks.id)
@@ -72,7 +72,7 @@ def test_P12_the_agent_of_foreign_ranks_is_no_job(ranks):
     assert all(job.process.poll() is None for job in ranks.jobs)
 
 
-def test_P12_a_world_whose_ranks_have_ended_is_not_there_any_more(ranks):
+def test_a_world_whose_ranks_have_ended_is_not_there_any_more(ranks):
     for job in ranks.jobs:
         job.process.kill()
     wait_until("no such world", lambda: asked("top", ranks.id, "--once").returncode == 2)

@@ -79,7 +79,7 @@ def test_an_entry_of_the_directory_reaches_those_who_waited_and_those_who_come_l
         assert lines(job, rank)[1:] == ["leader.1=tcp://x", "leader.1.b=" + "y" * 3000]
 
 
-def test_L21_results_are_pushed_to_whoever_waits(run):
+def test_results_are_pushed_to_whoever_waits(run):
     """Results of many ranks: each is told once, as it is, and the reader is answered when it comes; nobody polls."""
     ranks = range(24)
     value = {rank: "result %d \u00e9\t\x01" % rank + "z" * 2000 for rank in ranks}

@@ -77,7 +77,7 @@ HANGS = [
 
 
 @pytest.mark.parametrize("how, class_name, words", HANGS)
-def test_R1_P02_a_rank_that_hangs_is_explained_and_ended_at_the_limit(hang, how, class_name, words):
+def test_a_rank_that_hangs_is_explained_and_ended_at_the_limit(hang, how, class_name, words):
     job = hang(how, limit=LIMIT)
     assert job.code == STALLED, job.err
     words = words % line_of(how) if "%s" in words else words
@@ -90,7 +90,7 @@ def test_R1_P02_a_rank_that_hangs_is_explained_and_ended_at_the_limit(hang, how,
     assert job.took < LIMIT + prompt(), job.took
 
 
-def test_P32_a_rank_that_is_slow_is_named_before_any_limit_and_ends_nothing(start):
+def test_a_rank_that_is_slow_is_named_before_any_limit_and_ends_nothing(start):
     job = start(*watched("-np", 2), *hang_worker("halves", 4))
     job.finish()
     assert job.process.returncode == 0, job.err
@@ -101,7 +101,7 @@ def test_P32_a_rank_that_is_slow_is_named_before_any_limit_and_ends_nothing(star
 
 
 @pytest.mark.parametrize("how", ["name", "two_sets"])
-def test_P02_a_wait_that_can_never_end_ends_at_the_warning_time(hang, how):
+def test_a_wait_that_can_never_end_ends_at_the_warning_time(hang, how):
     job = hang(how)
     assert job.code == STALLED, job.out + job.err
     block = last_block(job)
@@ -116,33 +116,33 @@ def test_P02_a_wait_that_can_never_end_ends_at_the_warning_time(hang, how):
     assert job.took < WARNING + prompt(), job.took
 
 
-def test_P02_another_shape_ends_at_once_and_names_both(hang):
+def test_another_shape_ends_at_once_and_names_both(hang):
     job = hang("shape")
     assert job.code == 1, job.err
     assert re.search(r"rank \d has \[4\].* rank 2 has \[5\]", job.err), job.err
 
 
-def test_P02_a_rank_that_ends_early_is_named_at_once(hang):
+def test_a_rank_that_ends_early_is_named_at_once(hang):
     job = hang("early")
     assert job.code == 1, job.err
     assert re.search(r"rank 2 left the world before it took part in '|rank 2 .*left the world", job.err), job.err
 
 
 @pytest.mark.parametrize("how", ["orders", "halves", "two_threads"])
-def test_P02_ranks_that_differ_in_their_order_are_no_deadlock(run, how):
+def test_ranks_that_differ_in_their_order_are_no_deadlock(run, how):
     job = run(*watched("-np", 3), *hang_worker(how, 2.5))
     assert job.code == 0, job.out + job.err
     assert job.out.count("through") == 3, job.out + job.err
     assert "never end" not in job.err
 
 
-def test_R1_without_the_check_nothing_is_said(start):
+def test_without_the_check_nothing_is_said(start):
     job = start("-np", 2, "--no-stall-check", "--stall-check-warning-time-seconds", WARNING, *hang_worker("halves", 3))
     job.finish()
     assert job.process.returncode == 0 and "has waited" not in job.err, job.err
 
 
-def test_P02_without_stacks_there_is_a_class_and_no_line(hang):
+def test_without_stacks_there_is_a_class_and_no_line(hang):
     job = hang("sleep", "--no-stall-check-stacks", limit=LIMIT)
     assert job.code == STALLED, job.err
     assert re.search(r"rank 2 on host \S+ \(pid \d+\) is blocked in the system call \w*nanosleep;", last_block(job)), job.err
@@ -160,7 +160,7 @@ def py_spy(tmp_path, monkeypatch, then):
     return tmp_path / "asked"
 
 
-def test_P02_py_spy_tells_the_line_of_a_rank_whose_own_handler_cannot(hang, tmp_path, monkeypatch):
+def test_py_spy_tells_the_line_of_a_rank_whose_own_handler_cannot(hang, tmp_path, monkeypatch):
     """A rank that blocks all signals writes no stacks itself."""
     line = line_of("deaf")
     asked = py_spy(tmp_path, monkeypatch, f"printf 'Process %s: python\\n\\nThread %s (idle): \"MainThread\"\\n    deaf ({line})\\n' $5 $5")
@@ -171,14 +171,14 @@ def test_P02_py_spy_tells_the_line_of_a_rank_whose_own_handler_cannot(hang, tmp_
     assert f"dump --nonblocking --full-filenames --pid {pid}" in asked.read_text().splitlines()
 
 
-def test_P02_a_py_spy_that_hangs_holds_up_nothing(hang, tmp_path, monkeypatch):
+def test_a_py_spy_that_hangs_holds_up_nothing(hang, tmp_path, monkeypatch):
     asked = py_spy(tmp_path, monkeypatch, "exec sleep 600")
     job = hang("deaf", limit=LIMIT)
     assert job.code == STALLED and asked.exists(), job.err
     assert re.search(r"rank 2 on host \S+ \(pid \d+\) is blocked in ", last_block(job)), job.err
 
 
-def test_P02_py_spy_is_not_asked_where_stacks_are_not_wanted(hang, tmp_path, monkeypatch):
+def test_py_spy_is_not_asked_where_stacks_are_not_wanted(hang, tmp_path, monkeypatch):
     asked = py_spy(tmp_path, monkeypatch, "true")
     job = hang("deaf", "--no-stall-check-stacks", limit=LIMIT)
     assert job.code == STALLED and not asked.exists(), job.err

@@ -33,7 +33,7 @@ HANGS = [
 
 
 @pytest.mark.parametrize("how, victim, class_name, words", HANGS)
-def test_R1_P02_a_rank_of_any_host_that_hangs_is_explained_and_ended_at_the_limit(hosts_start, rig, tmp_path, how, victim, class_name,
+def test_a_rank_of_any_host_that_hangs_is_explained_and_ended_at_the_limit(hosts_start, rig, tmp_path, how, victim, class_name,
                                                                                   words):
     job = finished(begin(hosts_start, tmp_path, how, victim, limit=LIMIT), tmp_path)
     assert job.code == STALLED, job.out + job.err
@@ -46,7 +46,7 @@ def test_R1_P02_a_rank_of_any_host_that_hangs_is_explained_and_ended_at_the_limi
 
 
 @pytest.mark.parametrize("how", ["name", "two_sets"])
-def test_P02_ranks_of_several_hosts_that_wait_for_each_other_end_at_the_warning_time(hosts_start, rig, tmp_path, how):
+def test_ranks_of_several_hosts_that_wait_for_each_other_end_at_the_warning_time(hosts_start, rig, tmp_path, how):
     job = finished(begin(hosts_start, tmp_path, how), tmp_path)
     assert job.code == STALLED, job.out + job.err
     assert "it can never end" in last_block(job), job.err
@@ -56,14 +56,14 @@ def test_P02_ranks_of_several_hosts_that_wait_for_each_other_end_at_the_warning_
 
 
 @pytest.mark.parametrize("how", ["orders", "halves"])
-def test_P02_orders_that_differ_between_hosts_are_no_deadlock(hosts_run, rig, how):
+def test_orders_that_differ_between_hosts_are_no_deadlock(hosts_run, rig, how):
     job = hosts_run(*watched("-np", 4, "-H", HOSTS), *hang_worker(how, 3))
     assert job.code == 0, job.out + job.err
     assert job.out.count("through") == 4 and "never end" not in job.err, job.err
     rig.nothing_left()
 
 
-def test_P02_ranks_of_a_host_that_is_cut_off_are_unreachable(hosts_start, rig, tmp_path):
+def test_ranks_of_a_host_that_is_cut_off_are_unreachable(hosts_start, rig, tmp_path):
     job = hosts_start(*watched("-np", 4, "-H", HOSTS, "--heartbeat-timeout", 12), *hang_worker("sleep", 3))
     said = b""
     while said.count(b"hangs") < 4:

@@ -35,7 +35,7 @@ def places(job):
 # ---- identity
 
 
-def test_P34_a_host_under_two_names_is_one(hosts_run, rig):
+def test_a_host_under_two_names_is_one(hosts_run, rig):
     """Another name in /etc/hosts, which leads to its address of the other family, and an alias of ssh."""
     rig.ssh_config("Host other", " HostName hvd1", " HostKeyAlias hvd1")
     try:
@@ -48,7 +48,7 @@ def test_P34_a_host_under_two_names_is_one(hosts_run, rig):
     rig.nothing_left()
 
 
-def test_P34_the_merged_host_has_one_agent_and_forms_one_world(hosts_start, rig):
+def test_the_merged_host_has_one_agent_and_forms_one_world(hosts_start, rig):
     job = hosts_start("-np", 3, "-H", "hvd1:1,hvd1-v6:1,hvd2:1", *worker("init", "sum", "sums"))
     for _ in range(3):
         assert job.process.stdout.readline().endswith(b":sum 6\n")
@@ -59,7 +59,7 @@ def test_P34_the_merged_host_has_one_agent_and_forms_one_world(hosts_start, rig)
     rig.nothing_left()
 
 
-def test_P34_this_machine_reached_over_ssh_is_this_machine(hosts_run, rig):
+def test_this_machine_reached_over_ssh_is_this_machine(hosts_run, rig):
     """The name "myself" is known to ssh alone, so only what the agents say tells that it is localhost."""
     sshd = subprocess.Popen(rig.on_head(SSHD, "-D", "-f", rig.folder / "sshd_config", "-E", rig.folder / "head.log"))
     rig.ssh_config("Host myself", " HostName head", " HostKeyAlias head")
@@ -75,7 +75,7 @@ def test_P34_this_machine_reached_over_ssh_is_this_machine(hosts_run, rig):
     rig.nothing_left()
 
 
-def test_P34_two_containers_behind_one_name_are_two_hosts(hosts_run, rig):
+def test_two_containers_behind_one_name_are_two_hosts(hosts_run, rig):
     """A container that shares the network of hvd1 and has an sshd at another port."""
     host = rig.hosts[0]
     container = subprocess.Popen(host.command("unshare", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc",
@@ -97,7 +97,7 @@ def test_P34_two_containers_behind_one_name_are_two_hosts(hosts_run, rig):
     rig.nothing_left()
 
 
-def test_P10_what_hosts_call_themselves_does_no_harm(hosts_run, rig):
+def test_what_hosts_call_themselves_does_no_harm(hosts_run, rig):
     """Each thinks of itself as 127.0.1.1 with a full name, as Debian sets it up, and knows no other host."""
     for host in rig.hosts[:2]:
         full = f"{host.name}.cluster.example"
@@ -221,7 +221,7 @@ def put_python(folder, host=None):
         subprocess.run(where.command(*words) if where else words, check=True)
 
 
-def test_P49_python_that_is_another_one_somewhere_is_named(hosts_run, rig, own_folder):
+def test_python_that_is_another_one_somewhere_is_named(hosts_run, rig, own_folder):
     put_python(own_folder, rig.hosts[1])
     env = {"PATH": f"{own_folder}:{os.environ['PATH']}"}
     job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", "python", "-S", "-c", "print('trained')", env=env)
@@ -234,7 +234,7 @@ def test_P49_python_that_is_another_one_somewhere_is_named(hosts_run, rig, own_f
     rig.nothing_left()
 
 
-def test_P49_python_that_some_hosts_lack_is_named_before_anything_starts(hosts_run, rig, own_folder):
+def test_python_that_some_hosts_lack_is_named_before_anything_starts(hosts_run, rig, own_folder):
     python = own_folder / "only-here" / "python"
     put_python(python.parent, rig.hosts[0])
     job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", python, "-c", f"open('{rig.folder}/started', 'w')")

@@ -15,7 +15,7 @@ def places(job):
     return sorted(line.split(":", 1)[1] for line in job.out.splitlines())
 
 
-def test_L4_np_is_a_cap(run):
+def test_np_is_a_cap(run):
     assert places(run("-np", 2, "-H", "localhost:4", "sh", "-c", SHOW)) == ["0 2 0/2 0/1 localhost", "1 2 1/2 0/1 localhost"]
 
 
@@ -42,12 +42,12 @@ def test_slots_default_to_gpus_or_cores(run):
     assert run("-np", slots + 1, "-H", "localhost", "--slots-per-host", slots + 1, "true").code == 0
 
 
-def test_P34_every_name_of_this_machine_is_one_host(run):
+def test_every_name_of_this_machine_is_one_host(run):
     names = f"localhost:1,127.0.0.1:1,{socket.gethostname()}:1"
     assert places(run("-np", 3, "-H", names, "sh", "-c", SHOW)) == [f"{r} 3 {r}/3 0/1 localhost" for r in range(3)]
 
 
-def test_L13_hostfile_with_blank_lines_comments_and_max_slots(run, tmp_path):
+def test_hostfile_with_blank_lines_comments_and_max_slots(run, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("# one machine\n\n   \nlocalhost slots=2 max_slots=4   # here\n\n127.0.0.1:1\n")
     assert len(places(run("-np", 3, "--hostfile", hosts, "sh", "-c", SHOW))) == 3
@@ -86,7 +86,7 @@ def test_L13_hostfile_with_blank_lines_comments_and_max_slots(run, tmp_path):
         ["-np", "1", "--hostfile", "/dev/zero"],
     ],
 )
-def test_P47_bad_hosts_are_one_sentence_and_exit_2(run, tmp_path, args):
+def test_bad_hosts_are_one_sentence_and_exit_2(run, tmp_path, args):
     job = run(*args, "touch", tmp_path / "started")
     assert job.code == 2 and job.out == ""
     assert len(job.err.strip().splitlines()) == 1 and len(job.err) < 700, job.err
@@ -94,7 +94,7 @@ def test_P47_bad_hosts_are_one_sentence_and_exit_2(run, tmp_path, args):
     assert not (tmp_path / "started").exists()
 
 
-def test_P47_hosts_with_a_space_between_are_told_the_right_spelling(run):
+def test_hosts_with_a_space_between_are_told_the_right_spelling(run):
     job = run("-np", 2, "-H", "localhost:1", "localhost:1", "true")
     assert job.code == 2 and len(job.err.splitlines()) == 1
     assert "'localhost:1' stands where the command begins" in job.err and "-H localhost:1,localhost:1\n" in job.err
@@ -113,7 +113,7 @@ def test_P47_hosts_with_a_space_between_are_told_the_right_spelling(run):
     ],
     ids=["horovod-deepspeed", "openmpi", "mpich", "machinefile", "user-port-range"],
 )
-def test_P47_host_files_of_every_dialect(run, tmp_path, text):
+def test_host_files_of_every_dialect(run, tmp_path, text):
     hosts = tmp_path / "hosts"
     hosts.write_text(text)
     assert len(places(run("-np", 4, "--hostfile", hosts, "sh", "-c", SHOW))) == 4
@@ -121,7 +121,7 @@ def test_P47_host_files_of_every_dialect(run, tmp_path, text):
     assert job.code == 2 and "4 slots" in job.err
 
 
-def test_P47_lists_of_hosts_in_every_form(run):
+def test_lists_of_hosts_in_every_form(run):
     for hosts in ("localhost,localhost", "bob@localhost:2", "[localhost]:2222:2", "[::1]::2", "127.0.0.[1-2]:1"):
         assert len(places(run("-np", 2, "-H", hosts, "sh", "-c", SHOW))) == 2
         job = run("-np", 3, "-H", hosts, "true")
@@ -147,7 +147,7 @@ OPTIONS = ["-oProxyCommand=touch${IFS}STARTED", "-x", "--", "-lroot@localhost", 
 
 
 @pytest.mark.parametrize("line", [*(f"{o} slots=1" for o in [*OPTIONS, "bob@-x"]), *(f"localhost user={o}" for o in OPTIONS)])
-def test_S10_no_host_and_no_user_can_pass_for_an_option(run, tmp_path, line):
+def test_no_host_and_no_user_can_pass_for_an_option(run, tmp_path, line):
     line = line.replace("STARTED", str(tmp_path / "started"))
     hosts = tmp_path / "hosts"
     hosts.write_text(line + "\n")

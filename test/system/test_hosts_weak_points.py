@@ -125,7 +125,7 @@ def hostile_bodies(witness):
     return [body.hex() for body in bodies]
 
 
-def test_S1_S2_a_pickle_from_the_network_is_never_loaded(hosts_start, rig):
+def test_a_pickle_from_the_network_is_never_loaded(hosts_start, rig):
     """Against every port where something listens while ranks work, on the hosts and where hvdrun runs."""
     witness = rig.folder / "witness"
     job = begin(hosts_start)
@@ -139,7 +139,7 @@ def test_S1_S2_a_pickle_from_the_network_is_never_loaded(hosts_start, rig):
     end(job, rig)
 
 
-def test_S1_S2_nor_while_the_hosts_look_for_each_other(hosts_start, rig):
+def test_nor_while_the_hosts_look_for_each_other(hosts_start, rig):
     """The agents listen only then: packets to hvd2 are dropped, so that they have to wait."""
     witness = rig.folder / "witness"
     one, other = rig.hosts
@@ -169,7 +169,7 @@ def imports(file):
     return names
 
 
-def test_S2_the_package_unpickles_nothing_but_objects_of_its_own_ranks():
+def test_the_package_unpickles_nothing_but_objects_of_its_own_ranks():
     """allgather_object and broadcast_object are pickles by contract; they come by collectives, from ranks with the job's key."""
     files = {str(file.relative_to(PACKAGE)): imports(file) for file in PACKAGE.rglob("*.py")}
     assert len(files) > 20
@@ -239,7 +239,7 @@ def recorded(hosts_start, rig):
     end(job, rig)
 
 
-def test_S6_a_recorded_handshake_opens_nothing(recorded, rig):
+def test_a_recorded_handshake_opens_nothing(recorded, rig):
     """It is answered by another nonce than the one it was made for, and then it is over."""
     _, address, port, hello, proof = recorded
     other = hello[:20] + bytes([hello[20] ^ 1]) + hello[21:]
@@ -248,7 +248,7 @@ def test_S6_a_recorded_handshake_opens_nothing(recorded, rig):
     assert heard[2] == 0, "not even a nonce for another hello"
 
 
-def test_S7_nobody_in_the_middle_gets_into_a_connection(recorded, rig):
+def test_nobody_in_the_middle_gets_into_a_connection(recorded, rig):
     """Messages by one who hears every packet: a hello with any field changed, or to another port than the one it was made
     for (that of its maker among them); after a true one the other side's own proof, the hello's, an old one, or none."""
     _, address, port, hello, proof = recorded
@@ -269,7 +269,7 @@ def resident_mib(pid):
     return int(re.search(rb"VmRSS:\s+(\d+)", read_proc(pid, "status")).group(1)) // 1024
 
 
-def test_S6_a_length_that_nobody_proved_costs_no_memory(recorded, rig):
+def test_a_length_that_nobody_proved_costs_no_memory(recorded, rig):
     """Half a gigabyte behind a frame that claims 2^31 bytes, and behind a hello that was recorded."""
     host, address, port, hello, _ = recorded
     ranks = [pid for pid in host.processes() if b"foreign_worker" in read_proc(pid, "cmdline")]
@@ -295,7 +295,7 @@ def poisoned_pythons(folder, witness):
     return str(folder)
 
 
-def test_L15_hvdrun_needs_no_python(run, rig, tmp_path):
+def test_hvdrun_needs_no_python(run, rig, tmp_path):
     witness = tmp_path / "witness"
     words = ["/usr/bin/env", "PATH=" + poisoned_pythons(tmp_path / "bin", witness), hvdrun_path()]
     job = run("-np", 2, "/bin/echo", "here", program=words)
@@ -306,7 +306,7 @@ def test_L15_hvdrun_needs_no_python(run, rig, tmp_path):
     assert not witness.exists()
 
 
-def test_L20_launches_at_once_share_nothing_but_known_hosts(start, rig, tmp_path):
+def test_launches_at_once_share_nothing_but_known_hosts(start, rig, tmp_path):
     """No cache in any usual place; and keys that all of them accept at the same time leave whole lines."""
     places = [tmp_path / name for name in ("home", "cache", "config", "data", "state", "runtime", "tmp")]
     for place in places:
@@ -336,7 +336,7 @@ def test_L20_launches_at_once_share_nothing_but_known_hosts(start, rig, tmp_path
 
 
 @pytest.mark.parametrize("sshds", [1, 2])
-def test_P14_many_names_pass_a_strict_sshd_with_few_descriptors(tmp_path, start, sshds):
+def test_many_names_pass_a_strict_sshd_with_few_descriptors(tmp_path, start, sshds):
     """40 logins at one sshd, or two, that turn away whoever comes while two others log in; all are told to come again."""
     rig = HostRig(tmp_path, sshds, ["MaxStartups 2:100:2"])
     try:
@@ -355,7 +355,7 @@ def test_P14_many_names_pass_a_strict_sshd_with_few_descriptors(tmp_path, start,
         rig.down()
 
 
-def test_P14_a_relay_that_hangs_stops_no_other_host(run, rig):
+def test_a_relay_that_hangs_stops_no_other_host(run, rig):
     """Nothing comes out of the way to one of many names; the others get as far as they can."""
     names = [f"n{number}" for number in range(8)]
     rig.ssh_config("Host stuck", " ProxyCommand sleep 1000", *(line for number, name in enumerate(names) for line in (
@@ -373,7 +373,7 @@ def test_P14_a_relay_that_hangs_stops_no_other_host(run, rig):
     rig.nothing_left()
 
 
-def test_P26_containers_with_an_odd_port_little_shared_memory_and_a_bridge(tmp_path, start):
+def test_containers_with_an_odd_port_little_shared_memory_and_a_bridge(tmp_path, start):
     rig = HostRig(tmp_path, 2, ["Port 22", "Port 22022"])
     try:
         for host in rig.hosts:

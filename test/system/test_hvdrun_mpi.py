@@ -157,7 +157,7 @@ def test_an_mpirun_that_starts_nothing_says_why(run, monkeypatch, tmp_path):
     assert (job.code, job.err) == (9, "hvdrun: mpirun ended with exit code 9 when it had started none of 2 ranks: no more slots.\n")
 
 
-def test_P30_arguments_that_mpirun_does_not_know_are_named_before_the_start(run, mpi):
+def test_arguments_that_mpirun_does_not_know_are_named_before_the_start(run, mpi):
     for flag in ("--mpi-args", "--binding-args"):
         job = run("--mpi", "-np", 2, f"{flag}=-foo", "echo", "started")
         assert (job.code, job.out) == (2, "")
@@ -165,7 +165,7 @@ def test_P30_arguments_that_mpirun_does_not_know_are_named_before_the_start(run,
         assert len(job.err.splitlines()) == 1
 
 
-def test_P30_the_command_for_each_mpi_by_its_recorded_words(run, monkeypatch, tmp_path):
+def test_the_command_for_each_mpi_by_its_recorded_words(run, monkeypatch, tmp_path):
     version = tmp_path / "version"
     put_mpirun(monkeypatch, tmp_path, f'case "$*" in *--version) cat {version}; exit;; esac\necho "$*" > {tmp_path}/args; exit 9')
     openmpi, hydra = "--allow-run-as-root -np 2 -H localhost:2 -bind-to none -map-by slot -mca pml ob1", "-np 2 -ppn 2 -hosts localhost "
@@ -224,7 +224,7 @@ def jsrun(monkeypatch, tmp_path):
     put_program(monkeypatch, tmp_path, "jsrun", f'exec {sys.executable} {WORKERS / "jsrun.py"} "$@"')
 
 
-def test_L14_P42_jsrun_starts_the_ranks_by_a_resource_file(run, jsrun, tmp_path):
+def test_jsrun_starts_the_ranks_by_a_resource_file(run, jsrun, tmp_path):
     job = run("--jsrun", "-np", 2, "-H", "localhost:2", "sh", "-c", "echo $HOROVOD_RANK $JSM_NAMESPACE_RANK of $HOROVOD_SIZE")
     assert job.code == 0, job.err
     assert sorted(job.out.splitlines()) == [f"[{i}]<stdout>:{i} {i} of 2" for i in range(2)]
@@ -234,7 +234,7 @@ def test_L14_P42_jsrun_starts_the_ranks_by_a_resource_file(run, jsrun, tmp_path)
     assert "rank 1 on host" in job.err and "failed: exit code 5." in job.err
 
 
-def test_P42_a_killed_jsrun_leaves_nothing(start, jsrun):
+def test_a_killed_jsrun_leaves_nothing(start, jsrun):
     job = start("--jsrun", "-np", 2, "-H", "localhost:2", "sh", "-c", "echo here; exec sleep 1000")
     read_until(job.process.stdout, "here", 2)
     (launcher,) = [pid for pid in children_of(job.pid) if b"jsrun.py" in read_proc(pid, "cmdline")]
@@ -244,7 +244,7 @@ def test_P42_a_killed_jsrun_leaves_nothing(start, jsrun):
     job.nothing_left()
 
 
-def test_P42_jsrun_gets_the_arguments_of_the_user(run, jsrun, tmp_path):
+def test_jsrun_gets_the_arguments_of_the_user(run, jsrun, tmp_path):
     job = run("--jsrun", "-np", 2, "--binding-args=-n 2", "--mpi-args=-gpu", "--tcp", "true")
     assert job.code == 0, job.err
     assert (tmp_path / "said").read_text() == "smpiargs -tcp -gpu\n"

@@ -50,7 +50,7 @@ def orphan_one(strangers):
 
 
 @pytest.mark.parametrize("rank, code", [("true", 0), ("exit 3", 3), ("setsid sleep 600 & exit 0", 0)])
-def test_V6_children_from_before_outlive_a_job(start, strangers, tmp_path, rank, code):
+def test_children_from_before_outlive_a_job(start, strangers, tmp_path, rank, code):
     rank = f"until [ -e {tmp_path}/go ]; do sleep 0.02; done; {rank}"
     job = start("-np", 2, "sh", "-c", rank, program=strangers.before_hvdrun())
     orphan_one(strangers)
@@ -62,7 +62,7 @@ def test_V6_children_from_before_outlive_a_job(start, strangers, tmp_path, rank,
     assert not ours
 
 
-def test_V6_only_they_outlive_a_job_whose_warden_and_agent_are_killed(start, strangers):
+def test_only_they_outlive_a_job_whose_warden_and_agent_are_killed(start, strangers):
     family = ["sh", "-c", "setsid sleep 600 & sleep 600"]
     job = start("-np", 2, *family, program=strangers.before_hvdrun())
     orphan_one(strangers)
@@ -78,7 +78,7 @@ def test_V6_only_they_outlive_a_job_whose_warden_and_agent_are_killed(start, str
 
 
 @pytest.mark.parametrize("verb", ["--job", "--clear"])
-def test_V6_an_agent_spares_what_its_login_shell_has_started(strangers, verb):
+def test_an_agent_spares_what_its_login_shell_has_started(strangers, verb):
     job_id = uuid.uuid4().hex[:16]
     ended = subprocess.run(strangers.before([hvdrun_path(), "agent", verb, job_id]), input=b"", capture_output=True,
                            timeout=DEADLINE)

@@ -41,11 +41,11 @@ def installed(tmp_path_factory):
     return prefix
 
 
-def test_F1_cmake_installs_everything(installed):
+def test_cmake_installs_everything(installed):
     check(installed, sys.executable)
 
 
-def test_F1_what_cmake_installs_is_compiled_for_python3(installed):
+def test_what_cmake_installs_is_compiled_for_python3(installed):
     package = installed / "lib/hvdrun/python/horovod"
     tag = run("python3", "-c", "import sys; print(sys.implementation.cache_tag)").strip()
     for source in package.rglob("*.py"):
@@ -70,7 +70,7 @@ def test_the_library_for_gpus_needs_no_cuda(installed):
 WORLD_C = "#include <hvd/hvd.h>\nint main(void) { return hvd_abi_version() == HVD_ABI_VERSION ? 0 : 1; }\n"
 
 
-def test_F1_c_programs_are_built_with_pkg_config(tmp_path):
+def test_c_programs_are_built_with_pkg_config(tmp_path):
     pkg_config = shutil.which("pkg-config")
     if pkg_config is None:
         pytest.skip("pkg-config is not installed here")
@@ -82,7 +82,7 @@ def test_F1_c_programs_are_built_with_pkg_config(tmp_path):
     subprocess.run([tmp_path / "world"], check=True, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "moved/lib")})
 
 
-def test_F1_c_programs_are_built_with_find_package(installed, tmp_path):
+def test_c_programs_are_built_with_find_package(installed, tmp_path):
     (tmp_path / "world.c").write_text(WORLD_C)
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.16)\nproject(world LANGUAGES C)\nfind_package(hvd 0.1 REQUIRED)\n"
@@ -93,7 +93,7 @@ def test_F1_c_programs_are_built_with_find_package(installed, tmp_path):
 
 
 @pytest.mark.parametrize("where", ["installed", "build tree"])
-def test_F2_a_shell_finds_the_package_by_hvdrun_env(installed, where):
+def test_a_shell_finds_the_package_by_hvdrun_env(installed, where):
     hvdrun = installed / "bin/hvdrun" if where == "installed" else hvdrun_path()
     script = 'eval "$("$1" env)"; eval "$("$1" env)"; command -v hvdrun; echo "$PYTHONPATH"; "$2" -c "$3"'
     out = run("sh", "-c", script, "sh", hvdrun, sys.executable, WORLD).splitlines()
@@ -109,7 +109,7 @@ def of_the_build(variable, otherwise):
 
 
 @pytest.mark.long
-def test_F1_pip_installs_everything(tmp_path):
+def test_pip_installs_everything(tmp_path):
     venv = tmp_path / "venv"
     run(sys.executable, "-m", "venv", "--system-site-packages", venv)
     download = subprocess.run([venv / "bin/pip", "download", "--quiet", "--no-deps", "--dest", tmp_path, "scikit-build-core"],

@@ -50,7 +50,7 @@ def heard(job, rank):
     return [line.split("heard ")[1] for line in job.out.splitlines() if line.startswith(f"[{rank}]<stdout>:heard")]
 
 
-def test_F4_ctrl_c_is_a_keyboard_interrupt_in_every_rank(start, tmp_path):
+def test_ctrl_c_is_a_keyboard_interrupt_in_every_rank(start, tmp_path):
     job = begin(start, tmp_path, SAVES)
     job.process.send_signal(signal.SIGINT)
     assert job.finish() == 130
@@ -59,7 +59,7 @@ def test_F4_ctrl_c_is_a_keyboard_interrupt_in_every_rank(start, tmp_path):
     job.nothing_left()
 
 
-def test_F4_sigint_then_sigterm_then_sigkill(start, tmp_path):
+def test_sigint_then_sigterm_then_sigkill(start, tmp_path):
     job = begin(start, tmp_path, TELLS, "SIGINT,SIGTERM", args=["--terminate-grace", "0.7"])
     began = time.monotonic()
     job.process.send_signal(signal.SIGINT)
@@ -70,7 +70,7 @@ def test_F4_sigint_then_sigterm_then_sigkill(start, tmp_path):
     job.nothing_left()
 
 
-def test_F4_a_second_ctrl_c_kills(start, tmp_path):
+def test_a_second_ctrl_c_kills(start, tmp_path):
     job = begin(start, tmp_path, TELLS, "SIGINT,SIGTERM", args=["--terminate-grace", "600"])
     job.process.send_signal(signal.SIGINT)
     read_until(job.process.stdout, "heard SIGINT", 1)
@@ -80,7 +80,7 @@ def test_F4_a_second_ctrl_c_kills(start, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda s: s.name)
-def test_F4_sigterm_is_sigterm_first(start, tmp_path, number):
+def test_sigterm_is_sigterm_first(start, tmp_path, number):
     job = begin(start, tmp_path, TELLS, "")
     job.process.send_signal(number)
     assert job.finish() == 128 + number
@@ -88,7 +88,7 @@ def test_F4_sigterm_is_sigterm_first(start, tmp_path, number):
         assert heard(job, rank) == ["SIGTERM"]
 
 
-def test_F4_sigterm_after_ctrl_c_is_the_next_step_and_not_the_last(start, tmp_path):
+def test_sigterm_after_ctrl_c_is_the_next_step_and_not_the_last(start, tmp_path):
     """Programs around hvdrun pass Ctrl-C on in their own way."""
     job = begin(start, tmp_path, TELLS, "SIGINT", args=["--terminate-grace", "600"])
     job.process.send_signal(signal.SIGINT)
@@ -118,7 +118,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_F4_also_inside_a_collective(start, tmp_path):
+def test_also_inside_a_collective(start, tmp_path):
     folder = tmp_path / "ranks"
     folder.mkdir()
     error = tmp_path / "error.json"
@@ -135,7 +135,7 @@ def test_F4_also_inside_a_collective(start, tmp_path):
     job.nothing_left()
 
 
-def test_F4_in_init_too(start, tmp_path):
+def test_in_init_too(start, tmp_path):
     script = IN_COLLECTIVE.replace("hvd.init()", "open(f\"{sys.argv[1]}/{os.environ['RANK']}\", 'w').close()\n"
                                    "if os.environ['RANK'] == '0': time.sleep(600)\nhvd.init()", 1)
     job = start("-np", 2, "--terminate-grace", "600", "/usr/bin/python3", "-c", script, tmp_path)
@@ -160,7 +160,7 @@ time.sleep(600)
 """
 
 
-def test_F4_ranks_that_fail_of_it_are_never_the_first_cause(start, tmp_path):
+def test_ranks_that_fail_of_it_are_never_the_first_cause(start, tmp_path):
     error = tmp_path / "error.json"
     job = begin(start, tmp_path, FAILS, ranks=3, args=["--error-file", error])
     job.process.send_signal(signal.SIGINT)
@@ -182,7 +182,7 @@ time.sleep(600)
 """
 
 
-def test_F4_a_rank_that_failed_before_stays_the_first_cause(start, tmp_path):
+def test_a_rank_that_failed_before_stays_the_first_cause(start, tmp_path):
     job = start("-np", 2, "--terminate-grace", "600", *PYTHON, FAILS_FIRST, tmp_path)
     wait_until("rank 0 alone", lambda: (tmp_path / "0").exists() and len(job.workers) == 1)
     time.sleep(0.5)  # hvdrun has heard of it
@@ -192,7 +192,7 @@ def test_F4_a_rank_that_failed_before_stays_the_first_cause(start, tmp_path):
     assert job.finish() == 7 and "rank 1 on host" in job.err
 
 
-def test_F4_on_a_terminal_one_line_says_what_happens(tmp_path):
+def test_on_a_terminal_one_line_says_what_happens(tmp_path):
     """Typed, not sent: the terminal's driver makes the signal, and only hvdrun is in its foreground."""
     pid, leader = pty.fork()
     if pid == 0:
@@ -212,13 +212,13 @@ def test_F4_on_a_terminal_one_line_says_what_happens(tmp_path):
     assert text.count("saved at the interrupt") == 2
 
 
-def test_F4_without_a_terminal_nothing_is_said_before_the_end(start, tmp_path):
+def test_without_a_terminal_nothing_is_said_before_the_end(start, tmp_path):
     job = begin(start, tmp_path, TELLS, "")
     job.process.send_signal(signal.SIGINT)
     assert job.finish() == 130 and len(job.err.splitlines()) == 1
 
 
-def test_F4_stop_says_which_of_the_two_it_is(start, tmp_path):
+def test_stop_says_which_of_the_two_it_is(start, tmp_path):
     job = begin(start, tmp_path, TELLS, "")
     id = job.job_id()
     done = subprocess.run([hvdrun_path(), "stop", id], capture_output=True, text=True, timeout=DEADLINE)

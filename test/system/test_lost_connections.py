@@ -44,7 +44,7 @@ def every_line_once_and_in_order(job, count):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_P55_a_dropped_session_is_made_anew_and_no_rank_notices(hosts_start, rig, times):
+def test_a_dropped_session_is_made_anew_and_no_rank_notices(hosts_start, rig, times):
     count = 500
     job = begin(hosts_start, 60, count)
     workers = [rank_processes(host) for host in rig.hosts]
@@ -62,7 +62,7 @@ def test_P55_a_dropped_session_is_made_anew_and_no_rank_notices(hosts_start, rig
     rig.nothing_left()
 
 
-def test_P55_ranks_work_and_end_while_their_host_is_away(hosts_start, rig):
+def test_ranks_work_and_end_while_their_host_is_away(hosts_start, rig):
     """The session is killed and no new one let in until the ranks there are done: nobody there has noticed."""
     count = 200
     job = begin(hosts_start, 60, count)
@@ -80,7 +80,7 @@ def test_P55_ranks_work_and_end_while_their_host_is_away(hosts_start, rig):
     rig.nothing_left()
 
 
-def test_P55_an_hvdrun_that_was_stopped_for_longer_than_its_heartbeat_goes_on(hosts_start, rig):
+def test_an_hvdrun_that_was_stopped_for_longer_than_its_heartbeat_goes_on(hosts_start, rig):
     """A laptop that was closed: the agents hear nothing, and wait."""
     count = 500
     job = begin(hosts_start, 60, count, "--heartbeat-timeout", 1)
@@ -109,7 +109,7 @@ def wait_for_words(job, words):
 
 
 @pytest.mark.long
-def test_P55_a_cut_link_that_comes_back_within_the_grace(hosts_start, rig):
+def test_a_cut_link_that_comes_back_within_the_grace(hosts_start, rig):
     count = 1000
     job = begin(hosts_start, 60, count, "--heartbeat-timeout", 2)
     host = rig.hosts[1]
@@ -172,7 +172,7 @@ def test_V15f_a_job_that_is_given_up_before_it_starts_leaves_no_agent_that_waits
     rig.nothing_left()
 
 
-def test_P55_a_host_that_does_not_come_back_is_lost_for_the_first_reason(hosts_start, rig):
+def test_a_host_that_does_not_come_back_is_lost_for_the_first_reason(hosts_start, rig):
     job = begin(hosts_start, 3, 100000, "--heartbeat-timeout", 2)
     host = rig.hosts[1]
     host.cut()
@@ -195,7 +195,7 @@ def warden_of(host):
 
 
 @pytest.mark.parametrize("who", [agent_of, warden_of])
-def test_P55_an_agent_that_is_gone_is_not_waited_for(hosts_start, rig, who):
+def test_an_agent_that_is_gone_is_not_waited_for(hosts_start, rig, who):
     job = begin(hosts_start, 3600, 100000)
     kill(who(rig.hosts[1]))
     assert job.finish() == 1
@@ -203,7 +203,7 @@ def test_P55_an_agent_that_is_gone_is_not_waited_for(hosts_start, rig, who):
     rig.nothing_left()
 
 
-def test_P55_a_killed_hvdrun_is_waited_for_no_longer_than_the_grace(hosts_start, rig):
+def test_a_killed_hvdrun_is_waited_for_no_longer_than_the_grace(hosts_start, rig):
     job = begin(hosts_start, 4, 100000)
     kill(job.pid)
     time.sleep(1)
@@ -212,7 +212,7 @@ def test_P55_a_killed_hvdrun_is_waited_for_no_longer_than_the_grace(hosts_start,
 
 
 @pytest.mark.long
-def test_P55_ctrl_c_while_a_host_is_away_ends_the_others_and_says_what_becomes_of_it(hosts_start, rig):
+def test_ctrl_c_while_a_host_is_away_ends_the_others_and_says_what_becomes_of_it(hosts_start, rig):
     job = begin(hosts_start, 20, 100000, "--heartbeat-timeout", 2)  # SIGINT, SIGTERM and SIGKILL take their graces
     host = rig.hosts[1]
     host.cut()
@@ -227,7 +227,7 @@ def test_P55_ctrl_c_while_a_host_is_away_ends_the_others_and_says_what_becomes_o
         host.join()
 
 
-def test_P55_a_job_that_fails_while_a_host_is_away_ends_it_as_soon_as_it_is_back(hosts_start, rig):
+def test_a_job_that_fails_while_a_host_is_away_ends_it_as_soon_as_it_is_back(hosts_start, rig):
     job = begin(hosts_start, 60, 100000, "--heartbeat-timeout", 2)
     host = rig.hosts[1]
     host.cut()
@@ -268,7 +268,7 @@ print("said", heard(ours), "listener", heard(listener))
 
 
 @pytest.mark.parametrize("user", [0, 65534])
-def test_P55_whoever_has_not_the_key_gets_nothing_from_a_waiting_agent(hosts_start, rig, user):
+def test_whoever_has_not_the_key_gets_nothing_from_a_waiting_agent(hosts_start, rig, user):
     count = 300
     job = begin(hosts_start, 60, count)
     names = re.findall(r"@(hvd-resume-\w+)", rig.hosts[1].run("cat", "/proc/net/unix"))
@@ -307,7 +307,7 @@ while True:
 """
 
 
-def test_V10_a_stranger_cannot_take_the_name_of_the_resume_listener(hosts_start, rig):
+def test_a_stranger_cannot_take_the_name_of_the_resume_listener(hosts_start, rig):
     count = 300
     host = rig.hosts[1]
     stranger = subprocess.Popen(host.command(sys.executable, "-c", SQUAT), stdout=subprocess.PIPE)

@@ -54,14 +54,14 @@ def start_and_wait_for_the_warning(start, tmp_path, script):
 
 
 @only_root
-def test_V10_a_stranger_who_listens_on_master_port_does_not_end_a_job_that_never_uses_it(start, tmp_path):
+def test_a_stranger_who_listens_on_master_port_does_not_end_a_job_that_never_uses_it(start, tmp_path):
     job = start_and_wait_for_the_warning(start, tmp_path, "until_warned()")
     assert job.code == 0, job.err
     assert job.err.count(WARNING) == 1 and "-x MASTER_PORT=N" in job.err
 
 
 @only_root
-def test_V10_a_rank_that_connects_to_a_strangers_server_ends_the_job(run):
+def test_a_rank_that_connects_to_a_strangers_server_ends_the_job(run):
     stay = "peer = socket.create_connection(place); import signal; signal.pause()"
     job = run("-np", 1, sys.executable, "-S", "-E", "-c", TAKE + stay)
     assert job.code == 1, job.err
@@ -71,7 +71,7 @@ def test_V10_a_rank_that_connects_to_a_strangers_server_ends_the_job(run):
 
 
 @only_root
-def test_V10_a_connection_of_the_stranger_does_not_end_the_job(start, tmp_path):
+def test_a_connection_of_the_stranger_does_not_end_the_job(start, tmp_path):
     joins = TAKE.replace("    import signal\n", "    peer = socket.create_connection(server.getsockname())\n    import signal\n")
     assert joins != TAKE
     job = start("-np", 1, "-x", f"GO={tmp_path}/go", sys.executable, "-S", "-E", "-c",
@@ -81,14 +81,14 @@ def test_V10_a_connection_of_the_stranger_does_not_end_the_job(start, tmp_path):
 
 
 @only_root
-def test_V10_the_report_names_the_stranger_when_rank_0_cannot_listen(start, tmp_path):
+def test_the_report_names_the_stranger_when_rank_0_cannot_listen(start, tmp_path):
     job = start_and_wait_for_the_warning(start, tmp_path, "until_warned(); socket.create_server(place)")
     assert job.code == 1, job.err
     assert "Its port may be taken: another user" in job.err.splitlines()[-1]
 
 
 @only_root
-def test_V10_a_port_that_the_user_named_is_the_users_business(run):
+def test_a_port_that_the_user_named_is_the_users_business(run):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -98,6 +98,6 @@ def test_V10_a_port_that_the_user_named_is_the_users_business(run):
     assert WARNING not in job.err
 
 
-def test_V10_rank_0_may_listen_there(run):
+def test_rank_0_may_listen_there(run):
     job = run("-np", 1, sys.executable, "-S", "-E", "-c", LISTEN, env={"STAY_S": "3"})
     assert job.code == 0, job.err

@@ -100,7 +100,7 @@ MATRIX = REPO / "test" / "python" / "workers" / "matrix.py"
 # ---- as mpirun says
 
 
-def test_P45_a_world_over_mpi_is_not_tuned_and_says_so(mpirun):
+def test_a_world_over_mpi_is_not_tuned_and_says_so(mpirun):
     """One sentence of rank 0; the ranks work as ever."""
     job = mpirun(2, "init", "sum", "shutdown", env=dict(MPI, HOROVOD_AUTOTUNE="1"))
     assert job.code == 0 and job.said == ["sum 3"] * 2, job.out + job.err
@@ -521,7 +521,7 @@ def test_hvdrun_and_a_communicator_are_one_sentence(run):
 
 @pytest.mark.skipif(not has_modules("numpy"), reason="the worker needs NumPy")
 @THREADS
-def test_P40_the_matrix_of_operations_types_and_sets(mpirun, one_thread):
+def test_the_matrix_of_operations_types_and_sets(mpirun, one_thread):
     """test/python/workers/matrix.py over two hosts: drawn from a seed, checked against NumPy."""
     env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread), HOROVOD_DYNAMIC_PROCESS_SETS="1")
     job = mpirun(4, hosts=2, env=env, program=[PYTHON, MATRIX, "40", "60"])

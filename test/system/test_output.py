@@ -48,7 +48,7 @@ def test_colors_on_a_terminal(start):
     assert "\x1b[31m" not in on_a_terminal(start, "-np", 1, "--color", "never", "echo", "hi")
 
 
-def test_L3_bytes_that_are_no_text_stop_nothing(run):
+def test_bytes_that_are_no_text_stop_nothing(run):
     """One byte that is no UTF-8, then much more than a pipe holds."""
     script = "import os;os.write(1,b'\\xff\\xfe\\x80\\n');[os.write(1,b'x'*999+b'\\n') for i in range(1000)];os.write(2,b'\\xc3\\n')"
     job = run("-np", 2, "/usr/bin/python3", "-S", "-c", script)
@@ -60,7 +60,7 @@ def test_L3_bytes_that_are_no_text_stop_nothing(run):
         assert b"[%d]<stderr>:\xc3\n" % rank in job.err.encode(errors="surrogateescape")
 
 
-def test_L2_a_grandchild_that_holds_the_pipe_holds_nobody_up(run):
+def test_a_grandchild_that_holds_the_pipe_holds_nobody_up(run):
     job = run("-np", 2, "sh", "-c", "[ $RANK = 1 ] || sleep 600; sleep 600 & exit 3")
     assert job.code == 3
     job.nothing_left()
@@ -74,7 +74,7 @@ def test_a_long_line_is_whole(run):
     assert job.out.count("x") == size
 
 
-def test_P24_lines_are_whole_and_in_order(run):
+def test_lines_are_whole_and_in_order(run):
     """Random partial writes of numbered lines and no newline at the end."""
     script = (
         "import os,random;r=random.Random(int(os.environ['RANK']));d=b''.join(b'%d\\n'%i for i in range(20000))[:-1]\n"
@@ -92,7 +92,7 @@ def test_P24_lines_are_whole_and_in_order(run):
 # ---- the prefix
 
 
-def test_P24_the_prefix_is_a_template(run):
+def test_the_prefix_is_a_template(run):
     job = run("-np", 4, "--hosts-per-machine", 2, "--prefix", "{host}/{local_rank} rank {rank} {stream}{{}}: ", "sh", "-c",
               "echo out; echo err >&2")
     assert job.code == 0, job.err
@@ -102,13 +102,13 @@ def test_P24_the_prefix_is_a_template(run):
     assert re.fullmatch(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d \d{4}\|x\n", job.out), job.out
 
 
-def test_P24_a_folded_line_of_many_hosts_has_a_star(run):
+def test_a_folded_line_of_many_hosts_has_a_star(run):
     job = run("-np", 2, "--hosts-per-machine", 2, "--fold", "--prefix", "{host}:{rank}:", "echo", "same")
     assert job.out in ("*:0-1:same\n", "host-0:0:same\nhost-1:1:same\n", "host-1:1:same\nhost-0:0:same\n"), job.out
 
 
 @pytest.mark.parametrize("bad", ["{name}", "{rank", "rank}", "a\x1b[31m", "{" + "x" * 5000 + "}"])
-def test_P24_a_wrong_template_is_one_sentence(run, tmp_path, bad):
+def test_a_wrong_template_is_one_sentence(run, tmp_path, bad):
     job = run("-np", 1, "--prefix", bad, "touch", tmp_path / "started")
     assert job.code == 2 and len(job.err.splitlines()) == 1 and len(job.err) < 600 and "\x1b" not in job.err
     assert not (tmp_path / "started").exists()
@@ -125,7 +125,7 @@ for bar in range(2):
 """
 
 
-def test_P24_progress_bars_are_throttled_and_end_as_they_ended(run, tmp_path):
+def test_progress_bars_are_throttled_and_end_as_they_ended(run, tmp_path):
     job = run("-np", 2, "--output-filename", tmp_path, "/usr/bin/python3", "-S", "-E", "-c", BARS)
     assert job.code == 0, job.err
     pieces = re.findall(r"\[(\d)\]<stdout>:(\d) (\d+)/2000\r", job.out)
@@ -139,7 +139,7 @@ def test_P24_progress_bars_are_throttled_and_end_as_they_ended(run, tmp_path):
     assert job.out.count("/2000\r") == 4000
 
 
-def test_P24_the_last_update_does_not_wait_for_the_next(start):
+def test_the_last_update_does_not_wait_for_the_next(start):
     script = "i=0; while [ $i -lt 200 ]; do printf '%d%%\\r' $i; i=$((i + 1)); done; sleep 600"
     job = start("-np", 1, "--progress-rate", 5, "sh", "-c", script)
     seen = b""
@@ -160,7 +160,7 @@ def test_a_slow_start_shows_progress_on_a_terminal(start, tmp_path):
     assert shown.split(line)[-1] == "\r\x1b[K\x1b[31m[0]<stdout>:\x1b[0mout\r\n"
 
 
-def test_L9_the_progress_line_says_who_is_missing(start, tmp_path):
+def test_the_progress_line_says_who_is_missing(start, tmp_path):
     steps = [f"0:wait-file={tmp_path}/go", f"2:wait-file={tmp_path}/go", "join", "goodbye"]
     line = "workers started 4/4, in init 2/4, not yet: ranks 0,2"
     shown = on_a_terminal(start, "-np", 4, *worker("link_worker.py", *steps), when=(line, (tmp_path / "go").touch))
@@ -178,14 +178,14 @@ def files_of(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_L5_files_of_one_rank(run, tmp_path):
+def test_files_of_one_rank(run, tmp_path):
     job = run("-np", 1, "--output-filename", tmp_path / "logs" / "deep", "sh", "-c", "echo out; printf err >&2")
     assert job.code == 0
     assert files_of(tmp_path / "logs" / "deep") == {"rank.0/stdout": b"out\n", "rank.0/stderr": b"err"}
     assert job.out == "[0]<stdout>:out\n" and job.err == "[0]<stderr>:err\n"
 
 
-def test_L5_file_names_are_padded_and_hold_no_prefix(run, tmp_path):
+def test_file_names_are_padded_and_hold_no_prefix(run, tmp_path):
     (tmp_path / "rank.03").mkdir()
     (tmp_path / "rank.03" / "stdout").write_text("of the job before\n" * 100)
     job = run("-np", 11, "-prefix-timestamp", "--output-filename", tmp_path, "sh", "-c", "echo $RANK")
@@ -211,7 +211,7 @@ def test_files_are_kept_when_hvdrun_is_killed(start, tmp_path):
     assert (tmp_path / "rank.0" / "stdout").read_bytes() == b"before\n"
 
 
-def test_P24_files_are_rotated_at_line_ends(run, tmp_path):
+def test_files_are_rotated_at_line_ends(run, tmp_path):
     (tmp_path / "rank.0").mkdir()
     (tmp_path / "rank.0" / "stderr.1").write_text("of the job before")
     job = run("-np", 2, "--output-filename", tmp_path, "--output-limit", "100kB", "seq", 100000, stdout=open(os.devnull, "w"))
@@ -235,14 +235,14 @@ def test_files_that_cannot_be_made_are_an_error(run, tmp_path):
 # ---- folded
 
 
-def test_P24_equal_lines_are_folded(run):
+def test_equal_lines_are_folded(run):
     job = run("-np", 4, "--fold", "sh", "-c", 'echo same; [ $RANK = 1 ] || echo odd; [ $RANK != 2 ] || echo "mine"; echo e >&2')
     lines = job.out.splitlines()
     assert "[0-3]<stdout>:same" in lines and "[0,2-3]<stdout>:odd" in lines and "[2]<stdout>:mine" in lines
     assert len(lines) == 3 and "[0-3]<stderr>:e" in job.err
 
 
-def test_P24_folded_counts_match(run):
+def test_folded_counts_match(run):
     count = 5000
     job = run("-np", 4, "--fold", "seq", count)
     seen = [0] * 4
@@ -266,7 +266,7 @@ def test_folded_output_is_live(start):
 # ---- slow readers
 
 
-def test_P24_a_reader_that_stops_holds_up_workers_but_no_signal(start):
+def test_a_reader_that_stops_holds_up_workers_but_no_signal(start):
     """hvdrun | less: nothing is read for longer than a heartbeat takes, then the job is ended."""
     job = start("-np", 2, "sh", "-c", "seq 10000000")
     read_some(job.process.stdout, 100)

@@ -113,7 +113,7 @@ def test_a_killed_rank_is_the_first_cause_on_all_hosts(busy, collective, ranks, 
 
 
 @pytest.mark.parametrize("collective, ranks, hosts, victim", HITS)
-def test_R1_a_stopped_rank_is_named_and_goes_on(busy, tmp_path, collective, ranks, hosts, victim):
+def test_a_stopped_rank_is_named_and_goes_on(busy, tmp_path, collective, ranks, hosts, victim):
     if collective == "barrier":
         collective = "small"  # a barrier cannot say that the file is there
     watcher = 0 if victim != 0 else ranks - 1
@@ -145,7 +145,7 @@ def test_a_rank_that_stays_stopped_ends_the_job_where_the_user_set_a_limit(busy,
 
 
 @pytest.mark.parametrize("ranks, hosts", [(2, 2), (4, 2), (3, 1)])
-def test_R1_a_stall_beyond_its_limit_ends_the_world_on_all_hosts_with_one_sentence(run, tmp_path, ranks, hosts):
+def test_a_stall_beyond_its_limit_ends_the_world_on_all_hosts_with_one_sentence(run, tmp_path, ranks, hosts):
     absent = ranks - 1
     limits = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
     job = run("-np", ranks, "--hosts-per-machine", hosts, *hosts_worker("absent", absent, tmp_path / "told"), env=limits)
@@ -250,7 +250,7 @@ def test_without_the_library_init_says_what_is_missing(run, tmp_path):
 
 @pytest.mark.skipif(not has_modules("torch", "sklearn"), reason="the example needs PyTorch and scikit-learn")
 @pytest.mark.long
-def test_R17_digits_learn_alike_on_one_host_and_on_two(run):
+def test_digits_learn_alike_on_one_host_and_on_two(run):
     curves = []
     for hosts in (1, 2):
         job = run("-np", 4, "--hosts-per-machine", hosts, PYTHON, REPO / "examples" / "pytorch_digits.py")
@@ -270,7 +270,7 @@ def read_of(pid):
 
 
 @pytest.mark.parametrize("collective", ["allreduce", "allgather", "broadcast", "reducescatter", "alltoall"])
-def test_R17_ranks_of_a_host_meet_in_memory_and_one_of_them_goes_to_the_other_host(busy, tmp_path, collective):
+def test_ranks_of_a_host_meet_in_memory_and_one_of_them_goes_to_the_other_host(busy, tmp_path, collective):
     """For every collective, and without NCCL: only the first rank of each host reads from a connection at all."""
     job = busy(6, "steady", collective, tmp_path / "enough", hosts=2)
     pids = job.pids()

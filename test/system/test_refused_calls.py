@@ -57,7 +57,7 @@ def spinners(before, after):
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("calls", [REFUSABLE, ["futex_waitv"]], ids=["all", "futex_waitv"])
-def test_V8_refused_calls_cost_no_processor(start, tmp_path, calls, error):
+def test_refused_calls_cost_no_processor(start, tmp_path, calls, error):
     steps = ("join", f"touch={tmp_path}/0", f"wait-file={tmp_path}/go", "goodbye", "exit=0")
     others = [step.replace(f"{tmp_path}/0", f"{tmp_path}/1") for step in steps]
     job = start("--verbose", "-np", 2, *worker("link_worker.py", *(f"0:{s}" for s in steps), *(f"1:{s}" for s in others)),
@@ -77,14 +77,14 @@ def test_V8_refused_calls_cost_no_processor(start, tmp_path, calls, error):
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("call", REFUSABLE)
-def test_V8_a_job_runs_without_each_call(run, call, error):
+def test_a_job_runs_without_each_call(run, call, error):
     job = run("-np", 2, *worker("init_worker.py"), program=refusing(error, [call], [hvdrun_path()]))
     assert job.code == 0, job.err
     assert job.out.count("joined") == 2
     job.nothing_left()
 
 
-def test_V8_a_death_is_noticed_and_everything_ends_without_any_of_them(start):
+def test_a_death_is_noticed_and_everything_ends_without_any_of_them(start):
     family = "trap '' TERM; setsid sh -c \"trap '' TERM; sleep 600\" & [ $HOROVOD_RANK = 1 ] && kill -9 $$; sleep 600"
     job = start("-np", 2, "sh", "-c", family, program=refusing("EPERM", REFUSABLE, [hvdrun_path()]))
     assert job.finish() == 137, job.err
@@ -93,7 +93,7 @@ def test_V8_a_death_is_noticed_and_everything_ends_without_any_of_them(start):
 
 
 @pytest.mark.parametrize("error", ["EPERM", "EINVAL"])
-def test_V8_without_threads_it_is_said(run, error):
+def test_without_threads_it_is_said(run, error):
     job = run("-np", 2, *worker("init_worker.py"), program=refusing(error, [THREADS], [hvdrun_path()]))
     assert job.code not in (0, 134, 139), job.err
     assert "thread" in job.err and THREADS in job.err, job.err

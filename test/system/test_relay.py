@@ -38,7 +38,7 @@ def warnings(job):
 
 
 @pytest.mark.parametrize("rule", ["reject with tcp reset", "drop"])
-def test_P44_two_hosts_of_which_only_ssh_gets_through_form_a_world(hosts_run, rig, firewall, rule):
+def test_two_hosts_of_which_only_ssh_gets_through_form_a_world(hosts_run, rig, firewall, rule):
     for host in rig.hosts[:2]:
         firewall(host, rule)
     job = hosts_run("-np", 4, "-H", "hvd1:2,hvd2:2", *worker("init", "world", "sum", "large", "shutdown"))
@@ -59,7 +59,7 @@ def digests(job):
 
 
 @pytest.mark.parametrize("count", [2, 4])
-def test_P44_training_gives_the_same_numbers_as_without_a_firewall(hosts_run, rig, firewall, count):
+def test_training_gives_the_same_numbers_as_without_a_firewall(hosts_run, rig, firewall, count):
     """No host reaches any other."""
     args = ["-np", count, "-H", ",".join(host.name for host in rig.hosts[:count]), *training("train", "big")]
     free = hosts_run(*args)
@@ -73,7 +73,7 @@ def test_P44_training_gives_the_same_numbers_as_without_a_firewall(hosts_run, ri
     rig.nothing_left()
 
 
-def test_P44_one_pair_among_four_is_relayed_and_the_others_connect(hosts_run, rig, firewall):
+def test_one_pair_among_four_is_relayed_and_the_others_connect(hosts_run, rig, firewall):
     for host, other in ((rig.hosts[1], rig.hosts[2]), (rig.hosts[2], rig.hosts[1])):
         other_v6 = rig.address6(other.number)
         firewall(host, f"ip saddr {other.address} reject with tcp reset\n"
@@ -87,7 +87,7 @@ def test_P44_one_pair_among_four_is_relayed_and_the_others_connect(hosts_run, ri
     rig.nothing_left()
 
 
-def test_P44_agents_that_do_not_reach_each_other_form_no_tree(hosts_run, rig, firewall):
+def test_agents_that_do_not_reach_each_other_form_no_tree(hosts_run, rig, firewall):
     for host in rig.hosts:
         firewall(host)
     job = hosts_run("-np", 4, "-H", "hvd1,hvd2,hvd3,hvd4", "--tree-radix", 2, *worker("init", "sum", "shutdown"))
@@ -96,7 +96,7 @@ def test_P44_agents_that_do_not_reach_each_other_form_no_tree(hosts_run, rig, fi
     rig.nothing_left()
 
 
-def test_P44_a_way_that_works_in_one_direction_only_is_relayed_in_the_other(hosts_run, rig, firewall):
+def test_a_way_that_works_in_one_direction_only_is_relayed_in_the_other(hosts_run, rig, firewall):
     """As behind NAT: hvd2 can begin connections, and nobody can begin one to it."""
     firewall(rig.hosts[1])
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--verbose", *worker("init", "sum", "large", "shutdown"))
@@ -106,7 +106,7 @@ def test_P44_a_way_that_works_in_one_direction_only_is_relayed_in_the_other(host
     rig.nothing_left()
 
 
-def test_P44_without_the_relay_a_firewall_is_named_before_anything_starts(hosts_run, rig, firewall):
+def test_without_the_relay_a_firewall_is_named_before_anything_starts(hosts_run, rig, firewall):
     for host in rig.hosts[:2]:
         firewall(host)
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--relay", "never", "touch", rig.folder / "started")
@@ -117,7 +117,7 @@ def test_P44_without_the_relay_a_firewall_is_named_before_anything_starts(hosts_
     rig.nothing_left()
 
 
-def test_P44_a_killed_rank_is_the_first_cause_through_the_relay_too(hosts_start, rig, firewall):
+def test_a_killed_rank_is_the_first_cause_through_the_relay_too(hosts_start, rig, firewall):
     for host in rig.hosts[:2]:
         firewall(host)
     job = hosts_start("-np", 2, "-H", "hvd1,hvd2", *training("busy"))
@@ -131,7 +131,7 @@ def test_P44_a_killed_rank_is_the_first_cause_through_the_relay_too(hosts_start,
     rig.nothing_left()
 
 
-def test_P44_a_lost_host_ends_what_is_relayed_to_it(hosts_start, rig, firewall):
+def test_a_lost_host_ends_what_is_relayed_to_it(hosts_start, rig, firewall):
     for host in rig.hosts[:3]:
         firewall(host)
     job = hosts_start("-np", 3, "-H", "hvd1,hvd2,hvd3", *training("busy"))
@@ -143,7 +143,7 @@ def test_P44_a_lost_host_ends_what_is_relayed_to_it(hosts_start, rig, firewall):
     rig.nothing_left()
 
 
-def test_P44_logs_and_generations_pass_a_relay_that_is_full(hosts_run, rig, firewall):
+def test_logs_and_generations_pass_a_relay_that_is_full(hosts_run, rig, firewall):
     for host in rig.hosts[:2]:
         firewall(host)
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", *training("talk", "again", "train", "again", "talk"))
@@ -154,14 +154,14 @@ def test_P44_logs_and_generations_pass_a_relay_that_is_full(hosts_run, rig, fire
     rig.nothing_left()
 
 
-def test_P44_programs_that_connect_by_themselves_get_the_name_of_the_first_host(hosts_run, rig, firewall):
+def test_programs_that_connect_by_themselves_get_the_name_of_the_first_host(hosts_run, rig, firewall):
     for host in rig.hosts[:2]:
         firewall(host)
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "sh", "-c", "echo master $MASTER_ADDR")
     assert job.code == 0 and job.out.count("master hvd1\n") == 2, job.err
 
 
-def test_P44_ctrl_c_ends_a_job_that_relays_all_it_can(hosts_start, rig, firewall):
+def test_ctrl_c_ends_a_job_that_relays_all_it_can(hosts_start, rig, firewall):
     for host in rig.hosts[:2]:
         firewall(host)
     job = hosts_start("-np", 2, "-H", "hvd1,hvd2", "--heartbeat-timeout", "5", *training("busy"))

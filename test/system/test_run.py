@@ -173,18 +173,18 @@ def test_verbose_says_how_nothing_is_left_behind(run):
     assert "cleanup is guaranteed by" in job.err
 
 
-def test_F8_agents_and_wardens_are_called_hvdrun(start):
+def test_agents_and_wardens_are_called_hvdrun(start):
     job = start("-np", 1, "sleep", 600)
     assert {read_proc(pid, "comm") for pid in (job.pid, job.warden, job.agent)} == {b"hvdrun\n"}
 
 
-def test_F9_a_script_without_its_interpreter_is_told_the_command(run, tmp_path):
+def test_a_script_without_its_interpreter_is_told_the_command(run, tmp_path):
     (tmp_path / "train.py").write_text("print('hi')\n")
     job = run("-np", 2, "train.py", cwd=tmp_path)
     assert job.code == 127 and "try python train.py" in job.err, job.err
 
 
-def test_F9_line_ends_of_windows_are_named(run, tmp_path):
+def test_line_ends_of_windows_are_named(run, tmp_path):
     script = tmp_path / "crlf.sh"
     script.write_bytes(b"#!/bin/sh\r\necho hi\r\n")
     script.chmod(0o755)
@@ -192,22 +192,22 @@ def test_F9_line_ends_of_windows_are_named(run, tmp_path):
     assert job.code == 127 and "'/bin/sh' with a carriage return behind it" in job.err, job.err
 
 
-def test_F9_an_empty_prefix_is_none(run):
+def test_an_empty_prefix_is_none(run):
     job = run("-np", 1, "--prefix", "", "echo", "plain")
     assert (job.code, job.out) == (0, "plain\n")
 
 
-def test_F9_a_key_file_that_is_not_there_is_refused(run):
+def test_a_key_file_that_is_not_there_is_refused(run):
     job = run("-np", 1, "-i", "/no/such/key", "true")
     assert job.code == 2 and "-i /no/such/key cannot be read: No such file" in job.err
 
 
-def test_F9_a_user_of_this_machine_is_not_ignored_in_silence(run):
+def test_a_user_of_this_machine_is_not_ignored_in_silence(run):
     job = run("-np", 2, "-H", "somebody@localhost:2", "true")
     assert job.code == 0 and "somebody@localhost is this machine, where hvdrun does not log in" in job.err
 
 
-def test_F12_the_log_tells_the_story_of_a_start(run):
+def test_the_log_tells_the_story_of_a_start(run):
     """At INFO, in about ten lines on stderr; nothing of it without."""
     words = ("-np", 3, "--hosts-per-machine", 2, *worker("foreign_worker.py", "init", "shutdown"))
     told = run("--log-level", "INFO", *words)
@@ -222,14 +222,14 @@ def test_F12_the_log_tells_the_story_of_a_start(run):
     assert (quiet.code, quiet.err) == (0, "")
 
 
-def test_F16_an_agent_without_a_stream_ends_with_a_sentence():
+def test_an_agent_without_a_stream_ends_with_a_sentence():
     for job in ("0123456789abcdef", "nonsense"):
         done = subprocess.run([hvdrun_path(), "agent", "--job", job], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
         assert done.returncode == 2 and re.fullmatch(r"hvdrun agent: started by hvdrun itself.*\n", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("option", ["-E", "-I"])
-def test_F15_a_python_that_ignores_pythonpath_is_explained(run, option):
+def test_a_python_that_ignores_pythonpath_is_explained(run, option):
     job = run("-np", 2, sys.executable, option, "-c", "import horovod.torch")
     assert job.code == 1
     if "No module named 'horovod'" not in job.err:
@@ -237,7 +237,7 @@ def test_F15_a_python_that_ignores_pythonpath_is_explained(run, option):
     assert job.err.count(f"With {option} Python ignores PYTHONPATH") == 1, job.err
 
 
-def test_F13_words_of_torchrun(run, tmp_path):
+def test_words_of_torchrun(run, tmp_path):
     job = run("--nproc-per-node", 2, "--nnodes", 1, "--standalone", "--tee", 3, "--log-dir", tmp_path / "logs", "echo", "hi")
     assert (job.code, job.err) == (0, "") and job.out.count(":hi\n") == 2
     assert (tmp_path / "logs" / "rank.1" / "stdout").read_text() == "hi\n"

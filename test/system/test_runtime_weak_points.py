@@ -64,7 +64,7 @@ def connections(pid):
 
 
 @pytest.mark.parametrize("hosts", [1, pytest.param(2, marks=needs_gloo)])
-def test_R5_a_world_with_nothing_to_do_does_nothing(worker, hosts):
+def test_a_world_with_nothing_to_do_does_nothing(worker, hosts):
     """A cycle of 1 ms would go to sleep 1,000 times a second. The wake-ups that are left are for watching others, and
     for scripts' own waiting (100 times a second here)."""
     job, go = worker(2, "idle", "--hosts-per-machine", hosts)
@@ -79,7 +79,7 @@ def test_R5_a_world_with_nothing_to_do_does_nothing(worker, hosts):
     assert job.finish() == 0, job.err
 
 
-def test_R10_who_waits_for_a_late_rank_sleeps(worker):
+def test_who_waits_for_a_late_rank_sleeps(worker):
     job, go = worker(3, "late")
     waiting = [pid for pid in pids_of(job, 3) if environ_rank(pid) != 0]
     wait_until("both wait", lambda: all(b"S" in read_proc(pid, "stat").rpartition(b")")[2].split()[0] for pid in waiting))
@@ -95,13 +95,13 @@ def environ_rank(pid):
     return int(re.search(rb"HOROVOD_RANK=(\d+)", read_proc(pid, "environ")).group(1))
 
 
-def test_R6_a_set_that_waits_holds_up_no_other_set(worker):
+def test_a_set_that_waits_holds_up_no_other_set(worker):
     job, _ = worker(3, "sets", ready=None)
     assert job.finish() == 0, job.err
     assert job.out.count("done") == 3
 
 
-def test_R7_ranks_of_a_host_agree_without_rank_0(worker):
+def test_ranks_of_a_host_agree_without_rank_0(worker):
     """No coordinator: while rank 0 is stopped the others work on, with names that nobody has heard before."""
     job, go = worker(3, "others")
     zero = [pid for pid in pids_of(job, 3) if environ_rank(pid) == 0][0]
@@ -114,7 +114,7 @@ def test_R7_ranks_of_a_host_agree_without_rank_0(worker):
 
 
 @needs_gloo
-def test_R8_only_leaders_connect_and_only_when_they_talk(worker):
+def test_only_leaders_connect_and_only_when_they_talk(worker):
     job, go = worker(6, "lazy", "--hosts-per-machine", 3)
     assert [connections(pid) for pid in pids_of(job, 6)] == [0] * 6
     go.touch()

@@ -54,7 +54,7 @@ class CommandLines:
         return [line for line in self.seen if all(word.encode() in line for word in words)]
 
 
-def test_S3_the_test_itself_sees_a_process_of_some_milliseconds():
+def test_the_test_itself_sees_a_process_of_some_milliseconds():
     """A secret that could not be seen anywhere would prove nothing."""
     number = 0
     end = time.monotonic() + DEADLINE
@@ -107,7 +107,7 @@ def given(tmp_path):
 
 
 @pytest.mark.parametrize("hosts", [[], ["--hosts-per-machine", 2]], ids=["one agent", "two agents"])
-def test_S3_S4_no_secret_is_in_a_command_line_of_this_machine(start, given, tmp_path, hosts):
+def test_no_secret_is_in_a_command_line_of_this_machine(start, given, tmp_path, hosts):
     args, env = given
     with CommandLines() as lines:
         wait, let_go = until_it_was_looked(lines, tmp_path)
@@ -119,7 +119,7 @@ def test_S3_S4_no_secret_is_in_a_command_line_of_this_machine(start, given, tmp_
 
 @pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 @pytest.mark.parametrize("grace", [0, 5], ids=["", "driver grace"])
-def test_S3_S4_no_secret_is_in_a_command_line_of_any_host(start, rig, client, given, tmp_path, grace):
+def test_no_secret_is_in_a_command_line_of_any_host(start, rig, client, given, tmp_path, grace):
     args, env = given
     with CommandLines() as lines:
         wait, let_go = until_it_was_looked(lines, tmp_path)
@@ -135,7 +135,7 @@ def test_S3_S4_no_secret_is_in_a_command_line_of_any_host(start, rig, client, gi
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
-def test_S3_S4_nor_of_an_agent_that_comes_back(start, rig, given, tmp_path):
+def test_nor_of_an_agent_that_comes_back(start, rig, given, tmp_path):
     args, env = given
     with CommandLines() as lines:
         wait, let_go = until_it_was_looked(lines, tmp_path)

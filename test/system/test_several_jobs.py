@@ -58,7 +58,7 @@ def test_wrong_use_is_one_sentence_and_exit_2(args):
     assert len(done.stderr.splitlines()) == 1 and "\x1b" not in done.stderr
 
 
-def test_P37_an_end_of_one_job_leaves_nine_others_alone(start):
+def test_an_end_of_one_job_leaves_nine_others_alone(start):
     others = [running(start, "-np", 2, "sleep", 604, ranks=2)[0] for _ in range(9)]
     for victim in ("hvdrun", "warden", "agent"):
         job, job_id = running(start, "-np", 2, "sh", "-c", "setsid sleep 605 & sleep 605", ranks=2)

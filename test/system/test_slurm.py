@@ -60,7 +60,7 @@ def workers(job):
     return [pid for pid in job.processes() if read_proc(pid, "comm") == b"sleep\n"]
 
 
-def test_P12_L22_hosts_and_slots_are_those_of_the_allocation(salloc_run):
+def test_hosts_and_slots_are_those_of_the_allocation(salloc_run):
     job = salloc_run("-w hvd[1-2] -n3", "hostname")
     assert job.code == 0, job.err
     lines = sorted(job.out.splitlines())
@@ -146,7 +146,7 @@ print(*(os.environ[name] for name in 'RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZ
 """
 
 
-def test_P43_the_names_of_torch_are_there_on_all_nodes(salloc_run):
+def test_the_names_of_torch_are_there_on_all_nodes(salloc_run):
     job = salloc_run("-w hvd[1-2] --ntasks-per-node=2", sys.executable, "-c", MEETING)
     assert job.code == 0, job.err
     told = sorted(line.split(":", 1)[1].split() for line in job.out.splitlines())
@@ -154,7 +154,7 @@ def test_P43_the_names_of_torch_are_there_on_all_nodes(salloc_run):
     assert len({numbers[4] for numbers in told}) == 1, job.out
 
 
-def test_P43_a_batch_script_needs_no_flags(run, slurm, tmp_path):
+def test_a_batch_script_needs_no_flags(run, slurm, tmp_path):
     script = tmp_path / "script"
     script.write_text(f"#!/bin/sh\nexec {hvdrun_path()} hostname\n")
     job = run("-W", "-w", "hvd[1-2]", "-n2", "-o", tmp_path / "out", "--chdir", tmp_path, script, program=slurm.on_head("sbatch"),

@@ -51,7 +51,7 @@ def test_the_agents_prove_at_which_addresses_they_reach_each_other(hosts_run, ri
     assert len(re.findall(r"master (10\.99\.0\.2|fd99::2)\n", job.out)) == 2
 
 
-def test_P11_hosts_without_ipv4(hosts_run, rig):
+def test_hosts_without_ipv4(hosts_run, rig):
     for host in rig.hosts[:2]:
         host.ip(f"addr del {host.address}/16 dev eth0")
     try:
@@ -62,7 +62,7 @@ def test_P11_hosts_without_ipv4(hosts_run, rig):
     assert job.code == 0 and job.out.count("sum 3") == 2, job.err
 
 
-def test_P03_L10_an_interface_with_the_same_address_everywhere_is_in_nobodys_way(hosts_run, rig):
+def test_an_interface_with_the_same_address_everywhere_is_in_nobodys_way(hosts_run, rig):
     """docker0 has 172.17.0.1 on every host: it leads to oneself, and proves nothing."""
     for host in rig.hosts[:3]:
         host.ip("link add docker0 type bridge", "addr add 172.17.0.1/16 dev docker0", "link set docker0 up")
@@ -96,7 +96,7 @@ def unlike_networks(rig):
         rename(host, name, "eth0")
 
 
-def test_P03_cards_of_any_name_meet_in_the_network_that_they_share(hosts_run, unlike_networks):
+def test_cards_of_any_name_meet_in_the_network_that_they_share(hosts_run, unlike_networks):
     rig, steps = unlike_networks, worker("init", "sum", "shutdown")
     job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", "--verbose", *steps)
     assert job.code == 0 and job.out.count("sum 6") == 3, job.err
@@ -115,7 +115,7 @@ def test_P03_cards_of_any_name_meet_in_the_network_that_they_share(hosts_run, un
     rig.nothing_left()
 
 
-def test_L10_the_network_interface_can_be_named(hosts_run, rig):
+def test_the_network_interface_can_be_named(hosts_run, rig):
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--network-interfaces", "eth0", *worker("init", "sum", "shutdown"))
     assert job.code == 0 and job.out.count("sum 3") == 2, job.err
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--network-interfaces", "ib7", "touch", rig.folder / "started")
@@ -125,7 +125,7 @@ def test_L10_the_network_interface_can_be_named(hosts_run, rig):
     rig.nothing_left()
 
 
-def test_P44_a_firewall_between_the_hosts_is_named_before_anything_starts(hosts_run, rig):
+def test_a_firewall_between_the_hosts_is_named_before_anything_starts(hosts_run, rig):
     """ssh works, and nothing else: ports 50000 to 50009 are closed between the hosts."""
     host = rig.hosts[1]
     host.run("nft", "-f", "-", input="table inet f {\n chain i {\n type filter hook input priority 0;\n"
@@ -142,7 +142,7 @@ def test_P44_a_firewall_between_the_hosts_is_named_before_anything_starts(hosts_
 # ---- hosts that cannot be used
 
 
-def test_P01_one_report_for_all_hosts_with_a_cause_and_a_cure_for_each(hosts_run, rig):
+def test_one_report_for_all_hosts_with_a_cause_and_a_cure_for_each(hosts_run, rig):
     """Two hosts that do not exist, one without sshd on its port, one that works."""
     job = hosts_run("-np", 4, "-H", "nohost1,hvd1,nohost2,[hvd2]:2222", "touch", rig.folder / "started")
     assert job.code == 1 and not (rig.folder / "started").exists()
@@ -154,7 +154,7 @@ def test_P01_one_report_for_all_hosts_with_a_cause_and_a_cure_for_each(hosts_run
     rig.nothing_left()
 
 
-def test_S5_a_host_whose_key_is_not_known_is_refused(hosts_run, rig):
+def test_a_host_whose_key_is_not_known_is_refused(hosts_run, rig):
     known = (rig.folder / "known_hosts").read_text()
     try:
         rig.write("known_hosts", "")
@@ -171,7 +171,7 @@ def test_S5_a_host_whose_key_is_not_known_is_refused(hosts_run, rig):
         rig.write("known_hosts", known)
 
 
-def test_P28_L11_user_port_and_key_as_the_user_says_or_as_ssh_config_says(hosts_run, rig):
+def test_user_port_and_key_as_the_user_says_or_as_ssh_config_says(hosts_run, rig):
     rig.ssh_config("Host other", " HostName hvd2", " HostKeyAlias hvd2")
     try:
         job = hosts_run("-np", 2, "-H", "root@hvd1,other", "-p", 22, "-i", rig.folder / "id", "hostname")
@@ -201,7 +201,7 @@ def old_and_new_sshd(rig):
     ([" Ciphers aes256-cbc,3des-cbc"], "Ciphers"),
     ([" Ciphers aes128-ctr", " MACs umac-128-etm@openssh.com"], "MACs"),
 ])
-def test_V9_algorithms_of_the_users_configuration_are_kept(run, rig, old_and_new_sshd, lines, only_ssh):
+def test_algorithms_of_the_users_configuration_are_kept(run, rig, old_and_new_sshd, lines, only_ssh):
     """Where hvdrun's own client may use none of them, the ssh program goes there. The server takes all of them."""
     key = " ".join((rig.folder / "host_key.pub").read_text().split()[:2])
     known = (rig.folder / "known_hosts").read_text()
@@ -240,7 +240,7 @@ def test_a_shell_that_talks_is_no_hindrance(hosts_run, rig):
     assert job.code == 0 and sorted(job.out.split()) == ["[0]<stdout>:here", "[1]<stdout>:here"], job.err
 
 
-def test_P16_an_agent_command_of_ones_own(hosts_run, rig):
+def test_an_agent_command_of_ones_own(hosts_run, rig):
     """As kubectl exec, or the kubexec.sh of an MPI operator: COMMAND HOST 'words for a shell'."""
     agent = rig.folder / "kubexec"
     agent.write_text("#!/bin/sh\nhost=$1; shift\n" + "".join(
@@ -281,7 +281,7 @@ def warden_and_agent(host):
 
 @pytest.mark.parametrize("victims", ["hvdrun", "warden", "agent", "hvdrun+warden", "hvdrun+agent", "warden+agent",
                                      "hvdrun+warden+agent"])
-def test_L1_whoever_is_killed_nothing_is_left_anywhere(hosts_start, rig, victims):
+def test_whoever_is_killed_nothing_is_left_anywhere(hosts_start, rig, victims):
     job = begin(hosts_start, rig, command=FAMILY)
     host = rig.hosts[1]
     wait_until("the ranks' children", lambda: all(
@@ -313,7 +313,7 @@ def test_a_killed_sshd_is_named_and_everything_ends_everywhere(hosts_start, rig)
     rig.nothing_left()
 
 
-def test_P06_a_host_that_is_cut_off_is_lost_within_the_heartbeat_and_ends_its_own(hosts_start, rig):
+def test_a_host_that_is_cut_off_is_lost_within_the_heartbeat_and_ends_its_own(hosts_start, rig):
     job = begin(hosts_start, rig, 3, "--heartbeat-timeout", "4")
     host = rig.hosts[1]
     host.cut()
@@ -365,7 +365,7 @@ def test_nothing_secret_in_any_argv(hosts_start, rig):
     rig.nothing_left()
 
 
-def test_L7_one_agent_per_host_whatever_the_number_of_ranks(hosts_start, rig, client):
+def test_one_agent_per_host_whatever_the_number_of_ranks(hosts_start, rig, client):
     job = hosts_start("-np", 8, "-H", "hvd1:4,hvd2:4", *worker("init", "sum", "sums"))
     for _ in range(8):
         assert job.process.stdout.readline().endswith(b":sum 36\n")
@@ -379,7 +379,7 @@ def test_L7_one_agent_per_host_whatever_the_number_of_ranks(hosts_start, rig, cl
     rig.nothing_left()
 
 
-def test_P49_a_host_without_hvdrun_is_named(hosts_run, rig):
+def test_a_host_without_hvdrun_is_named(hosts_run, rig):
     build = pathlib.Path(hvdrun_path()).parent
     rig.hosts[1].run("mount", "-t", "tmpfs", "none", build)
     try:
@@ -391,7 +391,7 @@ def test_P49_a_host_without_hvdrun_is_named(hosts_run, rig):
     rig.nothing_left()
 
 
-def test_P27_two_jobs_share_hosts_and_a_range_of_ports(hosts_start, rig):
+def test_two_jobs_share_hosts_and_a_range_of_ports(hosts_start, rig):
     jobs = [hosts_start("-np", 4, "-H", "hvd1:2,hvd2:2", "--port-range", "42000-42019", *worker("init", "sum", "shutdown"))
             for _ in range(2)]
     for job in jobs:
@@ -405,7 +405,7 @@ def listeners(host):
     return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A"} - {22}
 
 
-def test_S7_P19_who_has_no_key_gets_nothing_but_a_closed_connection(hosts_start, rig):
+def test_who_has_no_key_gets_nothing_but_a_closed_connection(hosts_start, rig):
     """Somebody who speaks another protocol, at the ports where ranks listen for each other."""
     job = begin(hosts_start, rig, 2)
     ports = listeners(rig.hosts[1])
@@ -556,7 +556,7 @@ def on_head(rig, *words):
     return subprocess.run(rig.on_head(hvdrun_path(), *words), capture_output=True, text=True, timeout=60)
 
 
-def test_F11_ps_and_stop_see_a_job_whose_ranks_are_all_elsewhere(hosts_start, rig):
+def test_ps_and_stop_see_a_job_whose_ranks_are_all_elsewhere(hosts_start, rig):
     job = hosts_start("-np", 3, "-H", "hvd1:2,hvd2:1", "sh", "-c", 'test "$RANK" = 1 && exit 0; exec sleep 600')
     wait_until("the ranks", lambda: sum(read_proc(pid, "comm") == b"sleep\n" for host in rig.hosts for pid in host.processes()) == 2)
 
@@ -585,7 +585,7 @@ def test_F11_ps_and_stop_see_a_job_whose_ranks_are_all_elsewhere(hosts_start, ri
     rig.nothing_left()
 
 
-def test_F11_the_run_id_is_the_same_on_every_host(hosts_run, rig):
+def test_the_run_id_is_the_same_on_every_host(hosts_run, rig):
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "sh", "-c", "echo $TORCHELASTIC_RUN_ID")
     assert job.code == 0 and len({line.split(":")[-1] for line in job.out.splitlines()}) == 1, job.out
 
@@ -593,7 +593,7 @@ def test_F11_the_run_id_is_the_same_on_every_host(hosts_run, rig):
 # ---- reasons
 
 
-def test_F12_the_story_of_a_start_over_several_hosts(hosts_run, rig):
+def test_the_story_of_a_start_over_several_hosts(hosts_run, rig):
     job = hosts_run("-np", 3, "-H", "hvd1,hvd2,hvd3", "--log-level", "INFO", *worker("init", "sum", "shutdown"))
     assert job.code == 0 and len(job.err.splitlines()) <= 10, job.err
     assert re.search(r"^hvdrun: the hosts reach each other: hvd1 at \S+, hvd2 at \S+, hvd3 at \S+$", job.err, re.M), job.err
@@ -602,7 +602,7 @@ def test_F12_the_story_of_a_start_over_several_hosts(hosts_run, rig):
 
 
 @pytest.mark.parametrize("code", [3, 0])
-def test_F15_a_start_up_file_that_exits_is_suspected(hosts_run, rig, tmp_path, code):
+def test_a_start_up_file_that_exits_is_suspected(hosts_run, rig, tmp_path, code):
     shell = tmp_path / "shell"
     shell.write_text(f"#!/bin/sh\nexit {code}\n")  # what a .bashrc with that line makes of every command
     shell.chmod(0o755)
@@ -614,14 +614,14 @@ def test_F15_a_start_up_file_that_exits_is_suspected(hosts_run, rig, tmp_path, c
     assert job.code == 1 and "does a start-up file of the shell there (.bashrc, .profile) call exit?\n" in job.err, job.err
 
 
-def test_F15_a_configuration_that_cannot_be_read_for_lack_of_ssh_is_said_once(run, rig):
+def test_a_configuration_that_cannot_be_read_for_lack_of_ssh_is_said_once(run, rig):
     path = rig.folder / "no-ssh"
     path.mkdir(exist_ok=True)
     job = run("-np", 2, "-H", "hvd1,hvd2", "true", program=rig.on_head("env", f"PATH={path}", hvdrun_path()))
     assert job.err.count("/etc/ssh/ssh_config is not read, because that takes the ssh program") == 1, job.err
 
 
-def test_F15_a_wrong_configuration_is_quoted_in_one_line(run, rig):
+def test_a_wrong_configuration_is_quoted_in_one_line(run, rig):
     rig.ssh_config("NoSuchOption yes")
     try:
         job = run("-np", 1, "-H", "hvd1", "true", program=rig.on_head(hvdrun_path()))
@@ -630,6 +630,6 @@ def test_F15_a_wrong_configuration_is_quoted_in_one_line(run, rig):
     assert job.code == 1 and "Bad configuration option: nosuchoption" in job.err and "\\x0d" not in job.err, job.err
 
 
-def test_F15_a_question_ends_a_sentence(run, rig):
+def test_a_question_ends_a_sentence(run, rig):
     job = run("-np", 1, "-H", "hvd1", "-p", 9, "true", program=rig.on_head(hvdrun_path()))
     assert job.code == 1 and "is it the right port?\n" in job.err, job.err

@@ -81,7 +81,7 @@ def nothing_left(rig, job):
     no_agents(rig)
 
 
-def test_P01_five_ways_to_hang_are_named_in_one_report(hosts_run, stuck, client):
+def test_five_ways_to_hang_are_named_in_one_report(hosts_run, stuck, client):
     began = time.monotonic()
     job = hosts_run("-np", 5, "-H", ",".join(f"[hvd{n}]:2222" for n in range(1, 6)), "--verbose",
                     "--stage-timeouts", "connect=2,kex=2,login=2,exec=2", "touch", stuck.folder / "started")
@@ -103,7 +103,7 @@ def test_P01_five_ways_to_hang_are_named_in_one_report(hosts_run, stuck, client)
 
 @pytest.mark.parametrize("host, stage", [("silent", "resolving its name"), ("hvd4", "connecting"), ("hvd3", "agreeing on keys"),
                                          ("hvd6", "logging in"), ("hvd5", "starting the agent")])
-def test_P01_ctrl_c_ends_it_at_every_stage(hosts_start, stuck, client, host, stage):
+def test_ctrl_c_ends_it_at_every_stage(hosts_start, stuck, client, host, stage):
     """A name server that never answers keeps a thread, or the ssh program, for seconds."""
     if client == "program" and stage in ("agreeing on keys", "logging in", "starting the agent", "resolving its name"):
         stage = "connecting"  # it does not say more

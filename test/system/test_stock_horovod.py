@@ -78,7 +78,7 @@ def ask(port, request):
     return answer.split(b"\r\n", 1)[0].decode(), answer
 
 
-def test_S8_a_stranger_gets_no_files_and_is_refused_in_the_words_of_http(start, tmp_path):
+def test_a_stranger_gets_no_files_and_is_refused_in_the_words_of_http(start, tmp_path):
     done = tmp_path / "done"
     job = start("--stock-horovod", "-np", 1, *stock("init", "sum", f"wait={done}"))
     port = int(NOTICE.search(read_until(job.process.stderr, "disturb the job").decode()).group(2))

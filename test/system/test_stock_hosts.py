@@ -31,7 +31,7 @@ def test_stock_workers_of_several_hosts_meet(hosts_run, rig, hosts, size):
     job.nothing_left()
 
 
-def test_V1_the_first_cause_of_stock_workers_on_two_hosts(hosts_run, rig):
+def test_the_first_cause_of_stock_workers_on_two_hosts(hosts_run, rig):
     job = hosts_run("--stock-horovod", "-np", 4, "-H", "hvd1:2,hvd2:2", *stock("init", "sum", "2:exit=5", "lost", "sleep"))
     assert job.code == 5, job.out + job.err
     assert re.search(r"rank 2 on host hvd2 \(pid \d+\) failed: exit code 5", job.err), job.err

@@ -69,7 +69,7 @@ def lines_of(text):
 
 
 @pytest.mark.parametrize("fold", [[], ["--fold"]], ids=["", "fold"])
-def test_F5_input_shows_its_prompt(fold):
+def test_input_shows_its_prompt(fold):
     script = "import os\nif os.environ['RANK'] == '0':\n name = input('your name? ')\n print('hello', name)"
     terminal = on_terminal("-np", 2, *fold, *PYTHON, "-c", script)
     terminal.until("[0]<stdout>:your name? ")
@@ -78,7 +78,7 @@ def test_F5_input_shows_its_prompt(fold):
     assert lines_of(terminal.seen)[-3:] == ["[0]<stdout>:your name? ann", "[0]<stdout>:hello ann", ""], terminal.seen
 
 
-def test_F5_a_debugger_can_be_used():
+def test_a_debugger_can_be_used():
     script = "import os\nx = 40\nif os.environ['RANK'] == '0': breakpoint()\nprint('on')"
     terminal = on_terminal("-np", 2, *PYTHON, "-c", script)
     terminal.until("(Pdb) ")
@@ -90,7 +90,7 @@ def test_F5_a_debugger_can_be_used():
     assert "[0]<stdout>:42" in lines_of(terminal.seen), "an answer begins a line, and has its prefix"
 
 
-def test_F5_an_interactive_python():
+def test_an_interactive_python():
     terminal = on_terminal("-np", 1, *PYTHON, "-i", "-q")
     terminal.until(">>> ")
     terminal.type("6 * 7\n")
@@ -99,19 +99,19 @@ def test_F5_an_interactive_python():
     assert terminal.end() == 3
 
 
-def test_F5_a_rank_without_the_terminal_has_whole_lines():
+def test_a_rank_without_the_terminal_has_whole_lines():
     script = "import os,sys,time\nif os.environ['RANK'] == '1':\n sys.stdout.write('half'); time.sleep(1); print(' whole')\nelse:\n time.sleep(2)"
     terminal = on_terminal("-np", 2, *PYTHON, "-c", script)
     assert terminal.end() == 0
     assert "[1]<stdout>:half whole\r\n" in terminal.seen
 
 
-def test_F5_without_a_terminal_lines_are_whole(run):
+def test_without_a_terminal_lines_are_whole(run):
     job = run("-np", 1, *PYTHON, "-c", "import sys,time\nfor i in range(3): sys.stdout.write('x'); time.sleep(0.2)")
     assert job.out == "[0]<stdout>:xxx\n"
 
 
-def test_F5_with_stdin_none_what_is_typed_ahead_reaches_the_shell(tmp_path):
+def test_with_stdin_none_what_is_typed_ahead_reaches_the_shell(tmp_path):
     go = tmp_path / "go"
     wait = f"until [ -e {go} ]; do sleep 0.05; done"
     terminal = Terminal("sh", "-c", f"{hvdrun_path()} --stdin none -np 1 sh -c 'echo begun; {wait}'; read line; echo shell got $line")
@@ -170,7 +170,7 @@ world = basics.HorovodBasics(); world.init(); world.shutdown()
 
 
 @pytest.mark.parametrize("fold", [[], ["--fold"]], ids=["", "fold"])
-def test_F27_nothing_wraps_or_remains_on_forty_columns(fold):
+def test_nothing_wraps_or_remains_on_forty_columns(fold):
     start = on_terminal("-np", 4, *fold, *PYTHON, "-c", LATE, columns=40)
     assert start.end() == 0
     assert "hvdrun: starting: workers" in start.seen, "the line of the start was not shown"
@@ -182,14 +182,14 @@ def test_F27_nothing_wraps_or_remains_on_forty_columns(fold):
 
 
 @pytest.mark.parametrize("fold", [[], ["--fold"]], ids=["", "fold"])
-def test_F6_a_bar_leaves_no_remains(fold):
+def test_a_bar_leaves_no_remains(fold):
     terminal = on_terminal("-np", 2, *fold, *PYTHON, "-c", BAR)
     assert terminal.end() == 0
     left = [line for line in lines_of(terminal.seen) if line and not line.startswith("hvdrun: ")]
     assert sorted(left) == ["[0]<stderr>:done 0", "[1]<stderr>:done 1"], terminal.seen
 
 
-def test_F6_the_bars_of_two_ranks_do_not_alternate():
+def test_the_bars_of_two_ranks_do_not_alternate():
     terminal = on_terminal("-np", 2, *PYTHON, "-c", BAR)
     assert terminal.end() == 0
     shown = re.findall(r"\[(\d)\]<stderr>:bar", terminal.seen)
@@ -197,7 +197,7 @@ def test_F6_the_bars_of_two_ranks_do_not_alternate():
     assert len(shown) >= 5 and changes <= 3, shown
 
 
-def test_F6_a_bar_fits_a_narrow_terminal():
+def test_a_bar_fits_a_narrow_terminal():
     """A bar that wraps cannot be replaced: "\\r" leads to the beginning of its last line."""
     terminal = on_terminal("-np", 1, *PYTHON, "-c", BAR.replace("40 - 3", "200 - 3"), columns=40)
     assert terminal.end() == 0
@@ -207,7 +207,7 @@ def test_F6_a_bar_fits_a_narrow_terminal():
     assert whole.end() == 0 and "0" * 100 in whole.seen, "lines are never cut"
 
 
-def test_F6_two_streams_in_one_pipe_have_lines_of_their_own():
+def test_two_streams_in_one_pipe_have_lines_of_their_own():
     script = "import sys,time\nsys.stdout.write('half'); sys.stdout.flush(); sys.stderr.write('10%\\r'); sys.stderr.flush()\n" \
              "time.sleep(0.3); sys.stderr.write('err\\n'); sys.stderr.flush(); time.sleep(0.3); print(' whole')"
     done = subprocess.run(["bash", "-c", f"{hvdrun_path()} -np 1 /usr/bin/python3 -S -c \"$SCRIPT\" 2>&1 | cat"],
@@ -224,7 +224,7 @@ def test_F6_two_streams_in_one_pipe_have_lines_of_their_own():
 # ---- an error on all ranks
 
 
-def test_F6_an_import_error_on_all_ranks_is_shown_once_with_the_ranks(run, tmp_path):
+def test_an_import_error_on_all_ranks_is_shown_once_with_the_ranks(run, tmp_path):
     # All of them fail before hvdrun, which ends the others at once, can have heard of the first.
     script = f"import os,signal,time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nopen('{tmp_path}/' + os.environ['RANK'], 'w')\nwhile not all(os.path.exists('{tmp_path}/%d' % r) for r in range(4)):" \
              " time.sleep(0.01)\nimport no_such_module"
@@ -236,7 +236,7 @@ def test_F6_an_import_error_on_all_ranks_is_shown_once_with_the_ranks(run, tmp_p
     assert report.count("Traceback") == 1 and report.count("ModuleNotFoundError") == 1
 
 
-def test_F6_a_traceback_of_one_rank_is_whole_and_first(run):
+def test_a_traceback_of_one_rank_is_whole_and_first(run):
     script = "import os,sys\nif os.environ['RANK'] == '1':\n print('before', file=sys.stderr)\n raise ValueError('why')"
     job = run("-np", 2, "/usr/bin/python3", "-S", "-c", script)
     lines = [line for line in job.err.splitlines() if line.startswith("[1]")]

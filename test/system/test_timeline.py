@@ -62,7 +62,7 @@ def trace_of(path):
 
 
 @pytest.mark.parametrize("flag", ["--timeline", "--timeline-filename"])
-def test_R11_a_timeline_has_all_ranks_and_is_valid_json(run, tmp_path, flag):
+def test_a_timeline_has_all_ranks_and_is_valid_json(run, tmp_path, flag):
     path = tmp_path / "out.json"
     job = run("-np", 3, flag, path, *works("steps", 5))
     assert job.code == 0, job.out + job.err
@@ -80,20 +80,20 @@ def test_R11_a_timeline_has_all_ranks_and_is_valid_json(run, tmp_path, flag):
     assert not trace.named("CYCLE_START")
 
 
-def test_R11_names_are_escaped(run, tmp_path):
+def test_names_are_escaped(run, tmp_path):
     job = run("-np", 2, "--timeline", tmp_path / "out.json", *works("nasty"))
     assert job.code == 0, job.out + job.err
     assert "allreduce." + NASTY in trace_of(tmp_path / "out.json").rows.values()
 
 
-def test_P56_cycles_are_marked_where_nothing_is_in_flight(run, tmp_path):
+def test_cycles_are_marked_where_nothing_is_in_flight(run, tmp_path):
     job = run("-np", 2, "--timeline", tmp_path / "out.json", "--timeline-mark-cycles", *works("steps", 5))
     assert job.code == 0, job.out + job.err
     marks = trace_of(tmp_path / "out.json").named("CYCLE_START", "i")
     assert sorted(e["pid"] for e in marks) == [0] * 5 + [1] * 5
 
 
-def test_P32_the_rank_that_is_late_is_named_for_each_tensor(run, tmp_path):
+def test_the_rank_that_is_late_is_named_for_each_tensor(run, tmp_path):
     job = run("-np", 3, "--timeline", tmp_path / "out.json", *works("late", 2))
     assert job.code == 0, job.out + job.err
     last = trace_of(tmp_path / "out.json").named("LAST_TO_ARRIVE")
@@ -127,7 +127,7 @@ def algorithms(trace, rank):
             if e["ph"] == "E" and e["pid"] == rank and "shape" in e.get("args", {}) and "algorithm" in e["args"]}
 
 
-def test_R11_copies_and_algorithms_are_in_the_timeline_of_one_host(run, tmp_path):
+def test_copies_and_algorithms_are_in_the_timeline_of_one_host(run, tmp_path):
     """A large tensor of NumPy is copied into shared memory before it is announced, and out of it; a small one travels in its
     announcement."""
     job = run("-np", 2, "--timeline", tmp_path / "out.json", *works("many", 3, 1, 100_000))
@@ -165,7 +165,7 @@ def check_phases(trace, leaders, others, exchange):
 
 
 @needs_gloo
-def test_R11_the_phases_between_hosts_are_in_the_timeline(run, tmp_path):
+def test_the_phases_between_hosts_are_in_the_timeline(run, tmp_path):
     job = run("-np", 4, "--hosts-per-machine", 2, "--timeline", tmp_path / "out.json", *works("many", 10, 40, 1000))
     assert job.code == 0, job.out + job.err
     check_phases(trace_of(tmp_path / "out.json"), leaders=(0, 2), others=(1, 3), exchange="GLOO_ALLREDUCE")
@@ -173,7 +173,7 @@ def test_R11_the_phases_between_hosts_are_in_the_timeline(run, tmp_path):
 
 @needs_hosts
 @needs_gloo
-def test_R11_the_phases_between_namespaced_hosts_are_in_the_timeline(hosts_run, rig, tmp_path):
+def test_the_phases_between_namespaced_hosts_are_in_the_timeline(hosts_run, rig, tmp_path):
     job = hosts_run("-np", 4, "-H", "hvd1:2,hvd2:2", "--timeline", tmp_path / "out.json", *works("many", 10, 40, 1000))
     assert job.code == 0, job.out + job.err
     check_phases(trace_of(tmp_path / "out.json"), leaders=(0, 2), others=(1, 3), exchange="GLOO_ALLREDUCE")
@@ -214,7 +214,7 @@ def begin(start, tmp_path, ranks=2, hosts=()):
 
 
 @pytest.mark.parametrize("victim", ["worker", "agent", "hvdrun"])
-def test_P29_R11_a_file_survives_the_kill_of_anything(start, tmp_path, victim):
+def test_a_file_survives_the_kill_of_anything(start, tmp_path, victim):
     job = begin(start, tmp_path)
     path = tmp_path / "out.json"
     # Read while it is written: events in between two pages that are read may be missing, so nothing is said about nesting.
@@ -229,7 +229,7 @@ def test_P29_R11_a_file_survives_the_kill_of_anything(start, tmp_path, victim):
     assert trace.complete == (victim != "hvdrun")
 
 
-def test_P29_what_a_killed_rank_has_recorded_is_in_the_file(start, tmp_path):
+def test_what_a_killed_rank_has_recorded_is_in_the_file(start, tmp_path):
     """Its last step: the agent reads the ring after the death."""
     job = begin(start, tmp_path)
     kill(job.workers[-1])
@@ -239,14 +239,14 @@ def test_P29_what_a_killed_rank_has_recorded_is_in_the_file(start, tmp_path):
     assert abs(counts[0] - counts[1]) <= 1 and trace.lost == 0, counts
 
 
-def test_P29_ctrl_c_leaves_a_complete_file(start, tmp_path):
+def test_ctrl_c_leaves_a_complete_file(start, tmp_path):
     job = begin(start, tmp_path)
     job.process.send_signal(signal.SIGINT)
     assert job.finish() == 130
     assert trace_of(tmp_path / "out.json").complete
 
 
-def test_P29_what_is_beyond_the_limit_is_counted_and_said_once(run, tmp_path):
+def test_what_is_beyond_the_limit_is_counted_and_said_once(run, tmp_path):
     path = tmp_path / "out.json"
     job = run("-np", 2, "--timeline", path, "--timeline-max", "1MB", *works("steps", 20000))
     assert job.code == 0, job.out + job.err
@@ -255,7 +255,7 @@ def test_P29_what_is_beyond_the_limit_is_counted_and_said_once(run, tmp_path):
     assert trace_of(path).events[-1]["args"]["not_written"] > 0
 
 
-def test_P29_the_last_events_are_kept_on_request(run, tmp_path):
+def test_the_last_events_are_kept_on_request(run, tmp_path):
     path = tmp_path / "out.json"
     job = run("-np", 2, "--timeline", path, "--timeline-max", "1MB", "--timeline-keep", "last", *works("steps", 6000))
     assert job.code == 0 and "has reached its limit" not in job.err, job.err
@@ -296,7 +296,7 @@ def test_steps_that_are_no_number_are_one_sentence(run, tmp_path, steps):
     assert not os.listdir(tmp_path)
 
 
-def test_P29_a_full_disk_is_said_once_and_training_goes_on(start, tmp_path):
+def test_a_full_disk_is_said_once_and_training_goes_on(start, tmp_path):
     """A limit of the size of files plays the full disk, for hvdrun alone."""
     job = begin(start, tmp_path)
     resource.prlimit(job.pid, resource.RLIMIT_FSIZE, (1_200_000, 1_200_000))
@@ -311,7 +311,7 @@ def test_P29_a_full_disk_is_said_once_and_training_goes_on(start, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["marks", "out.json"]
 
 
-def test_P29_events_that_are_overwritten_are_counted(run, tmp_path):
+def test_events_that_are_overwritten_are_counted(run, tmp_path):
     """Nothing is lost without being counted: ends in the file and the count are what was recorded."""
     job = run("-np", 1, "--timeline", tmp_path / "out.json", *works("burst", 20000))
     assert job.code == 0, job.out + job.err
@@ -324,7 +324,7 @@ def test_P29_events_that_are_overwritten_are_counted(run, tmp_path):
 
 @needs_hosts
 @needs_gloo
-def test_P29_two_hosts_are_on_one_clock(hosts_run, rig, tmp_path):
+def test_two_hosts_are_on_one_clock(hosts_run, rig, tmp_path):
     """The steady clocks of the hosts are hours apart; a rank of one host waits for one of the other."""
     job = hosts_run("-np", 2, "-H", "hvd1,hvd2", "--timeline", tmp_path / "out.json", *works("late", 1))
     assert job.code == 0, job.out + job.err

@@ -11,7 +11,7 @@ rig = rig_of(2)
 HOSTS = "hvd1:1,hvd2:1"
 
 
-def test_F7_the_proven_interface_is_named(hosts_run):
+def test_the_proven_interface_is_named(hosts_run):
     job = hosts_run("-np", 2, "-H", HOSTS, "sh", "-c", "echo $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME $NODE_RANK")
     assert job.code == 0, job.err
     assert sorted(job.out.splitlines()) == ["[0]<stdout>:eth0 eth0 0", "[1]<stdout>:eth0 eth0 1"]
@@ -19,7 +19,7 @@ def test_F7_the_proven_interface_is_named(hosts_run):
     assert set(job.out.split()) == {"[0]<stdout>:lo", "[1]<stdout>:lo"}
 
 
-def test_F7_an_unchanged_script_of_torch_distributed_runs(hosts_run):
+def test_an_unchanged_script_of_torch_distributed_runs(hosts_run):
     pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
     job = hosts_run("-np", 2, "-H", HOSTS, sys.executable, REPO / "examples" / "torch_distributed.py")
     assert job.code == 0, job.err

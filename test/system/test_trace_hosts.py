@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), needs_gloo,
 rig = rig_of(3)
 
 
-def test_P32_a_host_with_slow_links_is_named(hosts_run, rig, tmp_path):
+def test_a_host_with_slow_links_is_named(hosts_run, rig, tmp_path):
     path = tmp_path / "out.json"
     rig.hosts[1].slow_down("40mbit")
     try:

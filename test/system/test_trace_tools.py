@@ -46,7 +46,7 @@ def timeline(run, tmp_path):
 
 
 @needs_numpy
-def test_P32_P02_the_report_names_a_straggler_by_rank_tensor_and_share(timeline):
+def test_the_report_names_a_straggler_by_rank_tensor_and_share(timeline):
     path = timeline(4, "layers", 20, 2, 0.05)
     report = json.loads(made("report", path, "--json"))
     straggler = report["straggler"]
@@ -61,7 +61,7 @@ def test_P32_P02_the_report_names_a_straggler_by_rank_tensor_and_share(timeline)
 
 
 @needs_numpy
-def test_P32_the_report_names_a_rank_on_a_slow_core(timeline):
+def test_the_report_names_a_rank_on_a_slow_core(timeline):
     path = timeline(2, "crunch", 15, 1, 0.01)
     report = json.loads(made("report", path, "--json"))
     assert report["straggler"]["rank"] == 1 and report["straggler"]["last_share_of_tensors"] > 0.5, report["straggler"]

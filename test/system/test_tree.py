@@ -73,7 +73,7 @@ def stand(rig):
     wait_until("every agent connected to those beside it in the tree", connected)
 
 
-def test_P15_agents_are_connected_to_their_parent_and_their_children_only(tree_start, rig):
+def test_agents_are_connected_to_their_parent_and_their_children_only(tree_start, rig):
     job = tree_start("sleep", "1000")
     stand(rig)
     job.process.send_signal(signal.SIGTERM)
@@ -131,7 +131,7 @@ with open({path!r}, "wb", buffering=0) as file:
 """
 
 
-def test_V13_nobody_on_the_way_reads_what_agents_tell_each_other(tree_run, rig, tmp_path):
+def test_nobody_on_the_way_reads_what_agents_tell_each_other(tree_run, rig, tmp_path):
     """The last output of a rank goes up the tree with its end; the way from hvd3 is hvd2, hvd1, hvdrun."""
     heard = tmp_path / "heard"
     listener = rig.spawn(sys.executable, "-S", "-c", LISTENER.format(path=str(heard)), stdout=subprocess.PIPE)
@@ -159,7 +159,7 @@ while piece := os.read(0, 1 << 20):
 """
 
 
-def test_V13_a_host_that_speaks_of_another_hosts_rank_is_given_up(run, rig, tmp_path):
+def test_a_host_that_speaks_of_another_hosts_rank_is_given_up(run, rig, tmp_path):
     """Between hvdrun and the agent of hvd2 somebody has the agent say that it started rank 0, which is on hvd1."""
     (tmp_path / "liar.py").write_text(LIAR)
     agent = tmp_path / "rsh"

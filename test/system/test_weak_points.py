@@ -50,7 +50,7 @@ def socket_inodes(pid):
     return inodes
 
 
-def test_S8_no_process_of_a_job_listens_to_the_network(start):
+def test_no_process_of_a_job_listens_to_the_network(start):
     with socket.create_server(("127.0.0.1", 0)):  # the look finds what is there
         assert socket_inodes(os.getpid()) & listening_inodes()
     job = start("-np", 2, *worker("link_worker.py", "join", "sleep"), stdout=subprocess.PIPE)
@@ -92,7 +92,7 @@ def picture(folder):
 
 
 @pytest.mark.parametrize("program", ["hvdrun", "horovodrun"])
-def test_S9_no_cache_is_read_or_written(run, tmp_path, program):
+def test_no_cache_is_read_or_written(run, tmp_path, program):
     """A trapped cache, and pipes that hold up for ever whoever reads them."""
     home, witness = tmp_path / "home", tmp_path / "witness"
     (home / ".horovod").mkdir(parents=True)
@@ -117,7 +117,7 @@ def test_S9_no_cache_is_read_or_written(run, tmp_path, program):
 # ---- launcher
 
 
-def test_L8_more_than_a_thousand_ranks_run_at_the_same_time(start, tmp_path):
+def test_more_than_a_thousand_ranks_run_at_the_same_time(start, tmp_path):
     count = 1100
     with open(tmp_path / "out", "wb") as out:
         job = start("-np", count, "--stdin", "all", "--start-timeout", 120, "sh", "-c", "echo up; read line; echo down",
@@ -133,7 +133,7 @@ def test_L8_more_than_a_thousand_ranks_run_at_the_same_time(start, tmp_path):
     job.nothing_left()
 
 
-def test_L9_who_has_not_called_init_is_said_again_and_again(start, tmp_path):
+def test_who_has_not_called_init_is_said_again_and_again(start, tmp_path):
     env = {"HVD_TEST_INIT_WATCH_MS": "100"}
     with open(tmp_path / "err", "wb") as err:
         job = start("-np", 4, *worker("link_worker.py", *[f"{r}:wait-file={tmp_path}/go" for r in (0, 2, 3)], "join", "goodbye"),
@@ -150,7 +150,7 @@ def test_L9_who_has_not_called_init_is_said_again_and_again(start, tmp_path):
     assert job.out.count("generation 1") == 4
 
 
-def test_L9_nothing_is_said_when_all_are_in_or_nobody_is(run, start, tmp_path):
+def test_nothing_is_said_when_all_are_in_or_nobody_is(run, start, tmp_path):
     # Between one rank's join and the other's lies less than these two seconds, on the slowest machine.
     steps = [f"{r}:touch={tmp_path}/{r}" for r in range(2)] + [f"wait-file={tmp_path}/go", "join", "pause=2.2", "goodbye"]
     all_in = start("-np", 2, *worker("link_worker.py", *steps), env={"HVD_TEST_INIT_WATCH_MS": "2000"})
@@ -162,7 +162,7 @@ def test_L9_nothing_is_said_when_all_are_in_or_nobody_is(run, start, tmp_path):
 
 
 @pytest.mark.parametrize("args", [[], ["--print-env"]])
-def test_L16_what_is_not_set_is_not_passed_on(run, args):
+def test_what_is_not_set_is_not_passed_on(run, args):
     """No variable for a setting at its default, and no value that is the text of another language's nothing."""
     mine = {n: v for n, v in os.environ.items() if not n.startswith(("HOROVOD_", "HVD_"))}
     job = run("-np", 1, *args, "env")
@@ -181,7 +181,7 @@ def test_L16_what_is_not_set_is_not_passed_on(run, args):
         assert name in os.environ or name not in seen
 
 
-def test_L17_thread_affinity_has_no_effect_and_bind_to_does_it(run, tmp_path):
+def test_thread_affinity_has_no_effect_and_bind_to_does_it(run, tmp_path):
     job = run("-np", 1, "--thread-affinity", "1", "true")
     assert job.code == 0 and "--thread-affinity has no effect: " in job.err and "--bind-to core" in job.err
     # So it is with a file that has it for another launcher.
@@ -194,7 +194,7 @@ def test_L17_thread_affinity_has_no_effect_and_bind_to_does_it(run, tmp_path):
     assert job.code == 0 and sorted(own, key=int) == [str(cpu) for cpu in ALLOWED]
 
 
-def test_L18_check_build_is_true_and_imports_nothing(tmp_path):
+def test_check_build_is_true_and_imports_nothing(tmp_path):
     """A copy of the program between files that we choose, and a Python that would tell on it."""
     prefix, tell = tmp_path / "prefix", tmp_path / "tell"
     (prefix / "bin").mkdir(parents=True)
@@ -232,7 +232,7 @@ def below(pid):
     return [p for child in children_of(pid) for p in [child, *below(child)]]
 
 
-def test_L22_each_job_has_a_cgroup_of_its_own(start):
+def test_each_job_has_a_cgroup_of_its_own(start):
     # Each rank has a child in its session, and one that has left it and forgotten its environment.
     family = ["sh", "-c", "sleep 600 & env -i setsid sleep 600 & wait"]
     first, second = (start("--verbose", "-np", 2, *family) for _ in range(2))
@@ -257,7 +257,7 @@ def test_L22_each_job_has_a_cgroup_of_its_own(start):
     assert expected == [{True}, {True}] and groups[0] != groups[1]
 
 
-def test_L22_the_cgroup_ends_what_has_forgotten_the_job(start, run):
+def test_the_cgroup_ends_what_has_forgotten_the_job(start, run):
     """Neither descent nor the environment tell whose it is."""
     job = start("--verbose", "-np", 2, "sh", "-c", "env -i setsid sleep 600 & wait")
     wait_until("the ranks' children", lambda: len(below(job.agent)) == 4)
@@ -274,7 +274,7 @@ def test_L22_the_cgroup_ends_what_has_forgotten_the_job(start, run):
     assert not any(is_alive(p) for p in left)
 
 
-def test_L22_slots_are_the_gpus_that_a_job_may_use(run, tmp_path):
+def test_slots_are_the_gpus_that_a_job_may_use(run, tmp_path):
     for name in ("nvidia0", "nvidia1", "nvidia2", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
     mine = {"HVD_TEST_DEV": str(tmp_path)}
@@ -293,13 +293,13 @@ def test_L22_slots_are_the_gpus_that_a_job_may_use(run, tmp_path):
     assert run("-np", 2, "-H", "localhost", "true", env={**mine, "CUDA_VISIBLE_DEVICES": "2,0"}).code == 0
 
 
-def test_L22_the_list_of_gpus_reaches_the_workers_untouched(run):
+def test_the_list_of_gpus_reaches_the_workers_untouched(run):
     for value in ("1,0", "", "GPU-5ab6d9b0,MIG-1"):
         job = run("-np", 2, "sh", "-c", 'echo "[$CUDA_VISIBLE_DEVICES]"', env={"CUDA_VISIBLE_DEVICES": value})
         assert job.out.count(f":[{value}]\n") == 2
 
 
-def test_L22_an_empty_cgroup_of_a_job_killed_as_a_whole_is_removed_by_the_next(start, run):
+def test_an_empty_cgroup_of_a_job_killed_as_a_whole_is_removed_by_the_next(start, run):
     job = start("--verbose", "-np", 1, "sleep", 600)
     wait_until("the worker", lambda: job.workers)
     group = next((line[3:] for line in read_proc(job.workers[0], "cgroup").decode().splitlines() if line.startswith("0::")), "")
@@ -333,7 +333,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize("steps, code, said", [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
-def test_P36_a_rank_succeeded_with_0_and_a_goodbye_only(run, steps, code, said):
+def test_a_rank_succeeded_with_0_and_a_goodbye_only(run, steps, code, said):
     mine = [f"1:{step}" for step in steps]
     others = [f"{r}:{step}" for r in (0, 2) for step in ("join", "goodbye", "exit=0")]
     job = run("-np", 3, *worker("link_worker.py", *mine, *others))
@@ -343,11 +343,11 @@ def test_P36_a_rank_succeeded_with_0_and_a_goodbye_only(run, steps, code, said):
         assert "hvdrun: rank 1 on host" in job.err
 
 
-def test_P36_who_never_calls_init_needs_no_goodbye(run):
+def test_who_never_calls_init_needs_no_goodbye(run):
     assert run("-np", 2, "true").code == 0
 
 
-def test_P36_an_exit_handler_that_hangs_does_not_hide_the_code(run):
+def test_an_exit_handler_that_hangs_does_not_hide_the_code(run):
     code = "import atexit, os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" \
            "atexit.register(lambda: time.sleep(0 if os.environ['RANK'] == '1' else 600))\nsys.exit(int(os.environ['RANK']) * 4)"
     job = run("-np", 2, "--terminate-grace", "0.3", sys.executable, "-S", "-E", "-c", code)
@@ -355,7 +355,7 @@ def test_P36_an_exit_handler_that_hangs_does_not_hide_the_code(run):
     job.nothing_left()
 
 
-def test_P53_a_canary_is_in_no_command_line_at_any_moment(start, tmp_path):
+def test_a_canary_is_in_no_command_line_at_any_moment(start, tmp_path):
     """A megabyte of environment, looked for in every command line from the first moment on."""
     large = {f"TEST_CANARY_{i}": "tweet-tweet-" + "y" * 100_000 for i in range(10)}
     wait = f"until [ -e {tmp_path}/go ]; do sleep 0.02; done"
@@ -373,7 +373,7 @@ def test_P53_a_canary_is_in_no_command_line_at_any_moment(start, tmp_path):
     assert job.out.count(":100012\n") == 2
 
 
-def test_P53_two_megabytes_in_one_variable_are_refused_before_anything_starts(run, tmp_path):
+def test_two_megabytes_in_one_variable_are_refused_before_anything_starts(run, tmp_path):
     """The kernel takes 128 KiB of one: said with name and size, not when rank 7 of 8 cannot be started."""
     (tmp_path / "job.env").write_text("CONFIG_JSON=" + "x" * (2 << 20) + "\n")
     job = run("-np", 2, "--env-file", tmp_path / "job.env", "touch", tmp_path / "started")
@@ -382,7 +382,7 @@ def test_P53_two_megabytes_in_one_variable_are_refused_before_anything_starts(ru
     assert len(job.err.splitlines()) == 1
 
 
-def test_P53_too_much_in_all_is_refused_before_anything_starts(run, tmp_path):
+def test_too_much_in_all_is_refused_before_anything_starts(run, tmp_path):
     (tmp_path / "job.env").write_text("".join(f"PART_{i}={'x' * 100_000}\n" for i in range(80)))
     job = run("-np", 2, "--env-file", tmp_path / "job.env", "touch", tmp_path / "started")
     assert job.code == 2 and not (tmp_path / "started").exists()
@@ -390,7 +390,7 @@ def test_P53_too_much_in_all_is_refused_before_anything_starts(run, tmp_path):
 
 
 @pytest.mark.skipif(len(ALLOWED) < 2, reason="needs two cores")
-def test_P58_two_ranks_on_two_cores_have_one_each(run):
+def test_two_ranks_on_two_cores_have_one_each(run):
     show = "grep Cpus_allowed_list /proc/self/status; echo threads $OMP_NUM_THREADS"
     env = {"OMP_NUM_THREADS": "99"}
     two = lambda: os.sched_setaffinity(0, ALLOWED[:2])
