@@ -57,7 +57,7 @@ class HostLedger {
 
   double Jitter();
 
-  const bool workers_cost_hosts_;
+  bool workers_cost_hosts_;
   CooldownRange range_;
   std::mt19937_64 random_;
   std::map<std::string, Place> hosts_;

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const TimePoint kStart = TimePoint(seconds(1000));
+const TimePoint kTreeStart = TimePoint(seconds(1000));
 
 // Hosts h0, h1, ... with one rank each, but for those without one.
 Plan PlanOf(uint32_t hosts, std::vector<uint32_t> without_rank = {}) {
@@ -173,18 +173,18 @@ TEST(TreeRouter, OpensABatchOfTheTopOfATreeOnly) {
 TEST(TreeRouter, GivesUpAHostThatLostItsParentAfterSomeTime) {
   Sent sent;
   TreeRouter router(sent.sender());
-  EXPECT_FALSE(router.Cut(5, "no tree yet", kStart, seconds(6)));
+  EXPECT_FALSE(router.Cut(5, "no tree yet", kTreeStart, seconds(6)));
   router.Form(PlanOf(7, {0}), 2);
   EXPECT_EQ(router.NextTick(), TimePoint::max());
-  EXPECT_TRUE(router.Cut(5, "it broke", kStart, seconds(6)));
-  EXPECT_FALSE(router.Cut(5, "again", kStart + seconds(1), seconds(6))) << "only the first counts";
-  EXPECT_EQ(router.NextTick(), kStart + seconds(6));
-  EXPECT_THAT(router.TakeOverdue(kStart + seconds(5)), IsEmpty());
-  const auto overdue = router.TakeOverdue(kStart + seconds(6));
+  EXPECT_TRUE(router.Cut(5, "it broke", kTreeStart, seconds(6)));
+  EXPECT_FALSE(router.Cut(5, "again", kTreeStart + seconds(1), seconds(6))) << "only the first counts";
+  EXPECT_EQ(router.NextTick(), kTreeStart + seconds(6));
+  EXPECT_THAT(router.TakeOverdue(kTreeStart + seconds(5)), IsEmpty());
+  const auto overdue = router.TakeOverdue(kTreeStart + seconds(6));
   ASSERT_EQ(overdue.size(), 1U);
   EXPECT_EQ(overdue[0].first, 5U);
   EXPECT_THAT(overdue[0].second, HasSubstr("it broke; a --tree-radix"));
-  EXPECT_THAT(router.TakeOverdue(kStart + seconds(9)), IsEmpty()) << "once";
+  EXPECT_THAT(router.TakeOverdue(kTreeStart + seconds(9)), IsEmpty()) << "once";
   router.ToHost(5, {1, "key", "value"});
   router.Flush();
   EXPECT_THAT(sent.hosts, ElementsAre(4)) << "the driver goes on sending through the tree";

@@ -6,6 +6,7 @@
 namespace hvd {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Not;
 
