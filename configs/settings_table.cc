@@ -781,7 +781,7 @@ std::span<const Row> SettingRows() {
        .max = 86'400,
        .example = "30",
        .what = "the time a host may be silent",
-       .doc = "time of silence after which a host counts as lost; 30 s for hvdrun's own machine",
+       .doc = "silence after which a host counts as lost; 30 s on hvdrun's machine",
        .verbs = For::kBoth,
        .target = &Settings::heartbeat_timeout_seconds},
       {.section = kFailure,

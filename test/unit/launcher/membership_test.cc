@@ -491,7 +491,7 @@ TEST(Membership, WorkersThatWaitForANewOneThatHangsHaveALimit) {
   EXPECT_THAT(
       job.state.failure->reason,
       AllOf(HasSubstr("ranks have not called hvd.init() within the 100 s of --init-timeout"),
-            HasSubstr("rank 0 (pid 103) on a has not called hvd.init() again")));
+            HasSubstr("rank 1 (pid 103) on a has not called hvd.init() again")));
 }
 
 TEST(Membership, AHostWhoseWorkerFailedRestsWhereTheUserNamedARange) {
@@ -556,7 +556,7 @@ TEST(Membership, TimeWhilePausedDoesNotCount) {
   const TimePoint usable = job.state.elastic->ledger.UsableFrom("b");
   job.Die(0);
   job.Join({1});
-  job.After(seconds(59));
+  job.After(seconds(99));
   job.On(Paused{});
   EXPECT_EQ(NextTick(job.state), std::nullopt);
   job.clock.Advance(seconds(600));
@@ -569,7 +569,7 @@ TEST(Membership, TimeWhilePausedDoesNotCount) {
   EXPECT_FALSE(job.state.failure.has_value());
   job.After(std::chrono::milliseconds(1));
   ASSERT_TRUE(job.state.failure.has_value());
-  EXPECT_THAT(job.state.failure->reason, HasSubstr("--elastic-timeout"));
+  EXPECT_THAT(job.state.failure->reason, HasSubstr("--init-timeout"));
 }
 
 TEST(Membership, AFirstAnswerMayComeLate) {
@@ -627,7 +627,7 @@ TEST(Membership, TimeInWhichHvdrunWasStoppedDoesNotCount) {
   NoteHeldUp(job.state, seconds(590));
   job.On(Tick{});
   EXPECT_FALSE(job.state.failure.has_value());
-  job.After(seconds(50));
+  job.After(seconds(90));
   EXPECT_TRUE(job.state.failure.has_value());
 }
 

@@ -177,7 +177,8 @@ TEST(TreeRouter, GivesUpAHostThatLostItsParentAfterSomeTime) {
   router.Form(PlanOf(7, {0}), 2);
   EXPECT_EQ(router.NextTick(), TimePoint::max());
   EXPECT_TRUE(router.Cut(5, "it broke", kTreeStart, seconds(6)));
-  EXPECT_FALSE(router.Cut(5, "again", kTreeStart + seconds(1), seconds(6))) << "only the first counts";
+  EXPECT_FALSE(router.Cut(5, "again", kTreeStart + seconds(1), seconds(6)))
+      << "only the first counts";
   EXPECT_EQ(router.NextTick(), kTreeStart + seconds(6));
   EXPECT_THAT(router.TakeOverdue(kTreeStart + seconds(5)), IsEmpty());
   const auto overdue = router.TakeOverdue(kTreeStart + seconds(6));

@@ -450,7 +450,6 @@ def _refuse_in_children():
 def _add(ranks):
     """Registers a set on all ranks: its id, or None when there is such a set already."""
     ranks = sorted(ranks)
-    _refuse_in_children()
     known = _ids_and_ranks()  # ValueError before init()
     _check_dynamic()
     if ranks in known.values():
@@ -494,6 +493,7 @@ def add_process_set(process_set):
 
         half = hvd.add_process_set([0, 1])
     """
+    _refuse_in_children()
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
     if process_set.mpi_comm is not None:

@@ -102,7 +102,7 @@ class Torch(_common_operations.Framework):
         return None if index is None else (dtype, index)
 
     @staticmethod
-    def _refuse(operation, tensor, dtype, writable):
+    def _refuse(operation, tensor, dtype, writable=False):
         if not isinstance(tensor, torch.Tensor):
             raise ValueError('hvd.{} takes a torch.Tensor, but {} was given.'.format(operation, type(tensor).__name__))
         if tensor.layout != torch.strided:

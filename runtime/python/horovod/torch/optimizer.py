@@ -111,7 +111,7 @@ class _DistributedOptimizer(object):
             if self._gradients:
                 self._agreement_now()
                 if not self._elastic:
-                    self._agreement_name()  # all ranks wrap their optimizers in the same order
+                    self._reserve_agreement_name()  # all ranks wrap their optimizers in the same order
 
     def _hvd_release(self):
         """Lets go of the parameters, before they are adopted anew."""
@@ -526,12 +526,19 @@ class _DistributedOptimizer(object):
             self._agreement.set_members([gradient.name for gradient in self._by_name], self._plan())
         return self._agreement
 
+    def _reserve_agreement_name(self):
+        """The name of the agreement is that of the parameter which is the first by name, numbered in the order of wrapping: so a
+        rank that wraps its optimizer again still meets the others. It does not have the parameter's own name in it, since
+        ranks whose parameters have other names must meet in an error; but for elastic jobs, where ranks from an earlier world
+        wrap nothing in this one."""
+        first = self._by_name[0]
+        name = 'end of {}'.format(first.name) if self._elastic else 'gradients'
+        return travel_name(first.parameter(), 'backward.' + name, self.process_set)
+
     def _agreement_name(self):
-        # Two optimizers may have the same parameters; the agreement has a name of its own, as a parameter has.
-        # By the order of wrapping, since ranks whose parameters have other names must meet in an error; in an elastic job, where ranks
-        # from an earlier world wrap nothing in this one, by that of use.
-        name = 'end of {}'.format(self._by_name[0].name) if self._elastic else 'gradients'
-        return 'backward.{}'.format(travel_name(self._agreement, name, self.process_set))
+        seat = _seat(self._by_name[0].parameter(), self)
+        name = self._reserve_agreement_name()
+        return name if seat == 0 else '{}/{}'.format(name, seat + 1)
 
     def _begin_end_of_backward(self):
         self._begin_round(agreement.BACKWARD)
@@ -925,6 +932,22 @@ def _is_over(handle):
 
 
 _abandoned = {}  # handle -> tensors that the runtime may still work on
+def _seat(p, optimizer):
+    """Which one of the live optimizers with this first parameter it is, in the order of their first use: 0 where it is alone."""
+    reference, seats = _seats.get(id(p), (None, None))
+    if reference is None or reference() is not p:
+        _seats[id(p)] = weakref.ref(p), [weakref.ref(optimizer)]
+        return 0
+    taken = [seat() for seat in seats]
+    for number, other in enumerate(taken):
+        if other is optimizer:
+            return number
+    number = taken.index(None) if None in taken else len(taken)
+    seats[number:number + 1] = [weakref.ref(optimizer)]
+    return number
+
+
+_seats = {}  # id of a parameter -> (weak reference to it, [weak reference to an optimizer])
 _numbers = itertools.count()
 _owners = {}  # id of a parameter -> (weak reference to it, to the optimizer that combines its gradients first)
 
