@@ -42,11 +42,11 @@ constexpr size_t BytesOf(size_t size_class) {
 }
 constexpr size_t kClasses = ClassOf(kLargest) + 1;
 
+// ClassOf never falls, so what it does at the bounds of the classes it does in between.
 constexpr bool ClassesAreTight() {
-  for (size_t bytes = 1; bytes <= kLargest; ++bytes) {
-    const size_t size_class = ClassOf(bytes);
-    if (BytesOf(size_class) < bytes) return false;
-    if (size_class > 0 && BytesOf(size_class - 1) >= bytes) return false;
+  for (size_t size_class = 0; size_class < kClasses; ++size_class) {
+    const size_t bytes = BytesOf(size_class);
+    if (ClassOf(bytes) != size_class || ClassOf(bytes + 1) != size_class + 1) return false;
   }
   return BytesOf(kClasses - 1) == kLargest;
 }

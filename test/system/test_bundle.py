@@ -319,7 +319,7 @@ def slow_host(rig):
 
 
 def test_a_slow_transfer_has_time_as_long_as_it_moves(run, rig, slow_host):
-    job = run("-np", 1, "-H", "hvd1", "--stage-timeouts", "bundle=3,exec=3", "true", program=rig.on_head(hvdrun_path()))
+    job = run("-np", 1, "-H", "hvd1", "--stage-timeouts", "bundle=6,exec=6", "true", program=rig.on_head(hvdrun_path()))
     assert job.code == 0 and "hvdrun is being sent to hvd1" in job.err, job.err
     rig.nothing_left()
 

@@ -74,7 +74,7 @@ def test_a_name_with_a_blank_stays_one_word(tmp_path, monkeypatch):
 
 
 def test_stop_offers_jobs():
-    mark = f"{DEADLINE}.{os.getpid()}"  # other jobs of this user may run here
+    mark = f"{int(DEADLINE)}.{os.getpid()}"  # other jobs of this user may run here
     job = subprocess.Popen([hvdrun_path(), "-np", "1", "sleep", mark], stdout=subprocess.DEVNULL)
     try:
         end = time.monotonic() + DEADLINE

@@ -116,7 +116,7 @@ STALLS = """
 import os, time, torch
 import horovod.torch as hvd
 hvd.init()
-state = hvd.elastic.ObjectState(step=0)
+state = hvd.elastic.TorchState(step=0)
 
 @hvd.elastic.run
 def train(state):

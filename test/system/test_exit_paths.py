@@ -89,7 +89,8 @@ def test_too_few_descriptors_whatever_needs_them():
         done = ended_with(resource.RLIMIT_NOFILE, number)
         codes.append(done.returncode)
         if done.returncode == 0:
-            assert sorted(done.stdout.splitlines()) == ["[0]<stdout>:out", "[1]<stdout>:out"] and done.stderr == "", done
+            assert sorted(done.stdout.splitlines()) == ["[0]<stdout>:out", "[1]<stdout>:out"], done
+            assert done.stderr == "" or "hvd.init() will fail" in done.stderr, done  # which these ranks do not call
             if codes[-4:] == [0] * 4:
                 break
         elif "error while loading shared libraries" not in done.stderr:

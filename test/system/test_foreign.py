@@ -486,8 +486,8 @@ def secret_file(tmp_path):
 
 
 def spread_over_hosts(command):
-    """A command for mpirun on one machine whose ranks believe that each is on a host of its own."""
-    return ["sh", "-c", "export PMIX_NAMESPACE=$PMIX_NAMESPACE.$OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK=0 "
+    """A command for mpirun on one machine whose ranks believe that each is on a host of its own; MPI itself would not."""
+    return ["sh", "-c", "export HOROVOD_CONTROLLER=gloo PMIX_NAMESPACE=$PMIX_NAMESPACE.$OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK=0 "
                         "OMPI_COMM_WORLD_LOCAL_SIZE=1; exec " + subprocess.list2cmdline(command)]
 
 

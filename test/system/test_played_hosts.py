@@ -197,8 +197,9 @@ def cut(pid, fd):
 def test_a_cut_connection_ends_the_collective_on_all_hosts(busy, collective, which):
     job = busy(4, "break", collective)
     connections = connections_of(job.pids()[2])
-    assert len(connections) == 2, "one each way between the leaders"
-    cut(job.pids()[2], connections[which])
+    # One each way between the leaders; small messages of both directions share the first.
+    assert len(connections) == 2 or (collective == "small" and len(connections) == 1), connections
+    cut(job.pids()[2], connections[which % len(connections)])
     assert job.end() == 3, job.out + job.err
     assert job.told(), job.out + job.err
     for line in job.told():

@@ -158,7 +158,8 @@ def test_V15e_P10_names_that_are_known_late_only_delay_the_job(hosts_run, late_n
         host.run("sh", "-c", f"echo no_body_{host.number}.knows.me >/proc/sys/kernel/hostname")  # hostname refuses "_"
     try:
         began = time.monotonic()
-        job = hosts_run("-np", 4, "-H", "late1:2,late2:2", *worker("init", "sum", "shutdown"))
+        # Without the limit, a name that nobody knows outside of a pod is given up after 3 s.
+        job = hosts_run("-np", 4, "-H", "late1:2,late2:2", "--stage-timeouts", "resolve=20", *worker("init", "sum", "shutdown"))
         took = time.monotonic() - began
     finally:
         for host in late_names.hosts[:2]:

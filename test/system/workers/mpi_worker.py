@@ -19,7 +19,10 @@ if "mpich" in sys.argv:
 else:
     mpi = ctypes.CDLL("libmpi.so.40")
     world, kind, add = (ctypes.byref(ctypes.c_char.in_dll(mpi, f"ompi_mpi_{name}")) for name in ("comm_world", "int", "op_sum"))
-assert mpi.MPI_Init(None, None) == 0
+initialised = ctypes.c_int()
+mpi.MPI_Initialized(ctypes.byref(initialised))
+if not initialised:  # hvd.init() has initialised Open MPI, if it has the plug-in
+    assert mpi.MPI_Init(None, None) == 0
 rank, size, one, total = ctypes.c_int(), ctypes.c_int(), ctypes.c_int(1), ctypes.c_int()
 mpi.MPI_Comm_rank(world, ctypes.byref(rank))
 mpi.MPI_Comm_size(world, ctypes.byref(size))
@@ -32,5 +35,6 @@ if rank.value == 1 and "die" in sys.argv:
     os.kill(os.getpid(), signal.SIGKILL)
 if "stay" in sys.argv:
     time.sleep(600)
-mpi.MPI_Finalize()
+if not initialised:
+    mpi.MPI_Finalize()
 hvd.shutdown()
