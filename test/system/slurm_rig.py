@@ -1,6 +1,8 @@
 """A Slurm of our own on this machine: one controller and several nodes that are all here. Runs where the packages
 slurmd, slurmctld, slurm-client and munge are installed and we are root; leaves nothing behind."""
 
+import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -66,6 +68,22 @@ def free_ports(count):
     for one in sockets:
         one.close()
     return ports
+
+
+@contextlib.contextmanager
+def an_address_beside_loopback():
+    """glibc finds no name, not even in /etc/hosts, for Slurm's daemons where the loopback device is the only one that has an
+    address, as in a network namespace of a test's own."""
+    devices = json.loads(subprocess.run(["ip", "-j", "addr"], check=True, capture_output=True, text=True).stdout)
+    if any(one["scope"] == "global" for device in devices for one in device["addr_info"]):
+        yield
+        return
+    for words in ("link add hvds0 type veth peer name hvds1", "addr add 198.51.100.1/24 dev hvds0", "link set hvds0 up", "link set hvds1 up"):
+        subprocess.run(["ip", *words.split()], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["ip", "link", "del", "hvds0"], check=True)
 
 
 class Slurm:

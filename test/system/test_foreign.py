@@ -137,11 +137,12 @@ def test_a_rank_that_dies_under_mpirun_ends_the_job(run):
 def slurm():
     if slurm_rig.why_not():
         pytest.skip(slurm_rig.why_not())
-    # Unix sockets have short names.
-    rig = slurm_rig.Slurm(tempfile.mkdtemp(prefix="hvd-slurm-"), nodes=2)
-    yield rig
-    rig.stop()
-    shutil.rmtree(rig.folder, ignore_errors=True)
+    with slurm_rig.an_address_beside_loopback():
+        # Unix sockets have short names.
+        rig = slurm_rig.Slurm(tempfile.mkdtemp(prefix="hvd-slurm-"), nodes=2)
+        yield rig
+        rig.stop()
+        shutil.rmtree(rig.folder, ignore_errors=True)
 
 
 def test_srun_tasks_of_one_node_form_a_world(run, slurm):
