@@ -351,12 +351,12 @@ T ScaledSumOf(const ReduceSpec& spec, const std::vector<std::vector<T>>& inputs,
   __int128 sum = 0;
   for (const auto& input : inputs) {
     const bool scaled = spec.prescale != 1.0;
-    sum += scaled ? AsWide(static_cast<int64_t>(static_cast<double>(input[i]) * spec.prescale))
+    sum += scaled ? static_cast<__int128>(static_cast<double>(input[i]) * spec.prescale)
                   : AsWide(input[i]);
   }
   if (spec.postscale == 1.0) return static_cast<T>(sum / static_cast<__int128>(spec.divisor));
   return static_cast<T>(
-      static_cast<int64_t>(static_cast<double>(sum) * spec.postscale / spec.divisor));
+      static_cast<__int128>(static_cast<double>(sum) * spec.postscale / spec.divisor));
 }
 
 // The ends of the type in all combinations that matter, its middle, and any values.
