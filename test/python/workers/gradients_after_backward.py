@@ -8,6 +8,7 @@ A case runs on all ranks of one world. Ranks have batches of their own, one proc
 import copy
 import math
 import sys
+import time
 import warnings
 
 import torch
@@ -306,7 +307,6 @@ def no_batch():
 
 def another_call_before_backward():
     """Of which one rank comes late, so that the others wait for it."""
-    import time
     model, reference = make_model(), make_model()
     optimizer, plain = wrap(model), sgd(reference.parameters())
     for step in range(6):
@@ -323,6 +323,27 @@ def another_call_before_backward():
         mean_loss(reference, step).backward()
         near(grads(model), grads(reference), step)
         optimizer.step()
+        plain.step()
+    same_weights(model, reference)
+
+
+def a_call_of_the_last_step_in_another_order():
+    """Rank 0 waits after its step() in a call that the other ranks make before theirs: it comes to backward() by itself."""
+    model, reference = make_model(), make_model()
+    optimizer, plain = wrap(model), sgd(reference.parameters())
+    for step in range(4):
+        optimizer.zero_grad()
+        loss_of(model, batch(hvd.rank(), step)).backward()
+        plain.zero_grad()
+        mean_loss(reference, step).backward()
+        near(grads(model), grads(reference), 'gradients after backward()')
+        if hvd.rank() == 0:
+            optimizer.step()
+        else:
+            time.sleep(0.1)
+        hvd.allreduce(torch.ones(1), name='metric')
+        if hvd.rank() != 0:
+            optimizer.step()
         plain.step()
     same_weights(model, reference)
 
@@ -847,7 +868,7 @@ def ranks_with_other_parameters():
 
 
 CASES = (clip_by_norm, clip_by_value, noise, groups_and_buckets, one_exchange_a_step, other_operations, amp,
-         heads_that_depend_on_the_rank, what_is_not_combined_is_guarded, no_batch, another_call_before_backward, two_backwards,
+         heads_that_depend_on_the_rank, what_is_not_combined_is_guarded, no_batch, another_call_before_backward, a_call_of_the_last_step_in_another_order, two_backwards,
          several_passes, autograd_alone, double_backward, retained_graph, reentrant_checkpointing, sync_batch_norm, sparse,
          process_sets, adasum, joined, a_batch_that_all_skip, adversaries, two_optimizers_on_one_loss,
          other_models_on_other_ranks, two_wrappers_over_one_parameter, no_gradient_on_any_rank, unfrozen_and_frozen, line_search,

@@ -24,10 +24,10 @@ _MOST_ROWS = 64  # of which none is done
 
 _LIMIT = 1 << 62
 _HEAD = 12
-# Rounds in which a rank has to say no until it is clear that it will do so until the others have gone on: it waits in a call
-# that all ranks count, has ended as many of them as the others, and there are no other process sets; it waits for
-# another optimizer or polls; it may wait for ranks of another process set, which come by themselves.
-_AT_ONCE, _SOON, _LATE = 1, 5, 50
+# Rounds in which a rank has to say no until the others go on without it. One is enough where it waits in a call that all ranks count,
+# has ended as many of them as the others, and there are no other process sets: that call needs the others. Else it may wait in one
+# that the others have ended already (another optimizer's step, say), or for ranks of another process set, and come by itself.
+_AT_ONCE, _LATE = 1, 50
 # Columns of the head; the others are negatives of their predecessors, whose minimum tells the maximum.
 _STEP, _NAMES, _CALLS, _ALL_AT_STEP, _NONE_DROPS, _ALL_DROP, _PATIENCE, _NONE_SAYS_NO = 0, 2, 4, 6, 7, 8, 9, 10
 
@@ -42,7 +42,7 @@ class Outcome(object):
         self.all_drop = row[_ALL_DROP] == 1
         self.says_no = row[_NONE_SAYS_NO] == 0
         # In so many rounds a rank has to say no until this one goes on without it.
-        self.patience = row[_PATIENCE] if row[_CALLS] == -row[_CALLS + 1] else max(row[_PATIENCE], _SOON)
+        self.patience = row[_PATIENCE] if row[_CALLS] == -row[_CALLS + 1] else _LATE
         self.alike = alike  # the vote of this rank was that of all
         self.agreed = row[_HEAD:_HEAD + count]  # of each gradient: 1 where no rank will bring less than it has
         self.present = row[_HEAD + count:]  # 0 where no rank has one, else -1, or -1 - sparse dimensions
@@ -63,7 +63,8 @@ class Agreement(object):
         self._row = self._mine = array.array('q')  # under way or the outcome, and what this rank sent
         self._outstanding = None  # the handle of a vote whose outcome nobody has waited for
         self._generation = None
-        self._joins = self._steps = self._calls_before = 0
+        self._joins = self._steps = 0
+        self._calls_before = 0  # when the ranks began to count alike: not in each step, which they may begin before or after a call
         self.is_complete = False  # all gradients of this step are combined
         self.unfinished = None  # the vote of begin(), until end() has come to its end: a signal handler may have stopped it
         _waiting.add(self)
@@ -76,7 +77,6 @@ class Agreement(object):
     def begin_step(self):
         self.thread = threading.get_ident()
         self._steps += 1
-        self._calls_before = _waiting.counted(self.thread)
         self.is_complete = False
 
     def joined(self):
@@ -124,7 +124,7 @@ class Agreement(object):
                 return
             _rows.pop(self._outstanding, None)
             self._outstanding = None
-        patience = _LATE if _library.lib().hvd_process_set_ids(None, 0) > 1 else _AT_ONCE if is_counted else _SOON
+        patience = _AT_ONCE if is_counted and _library.lib().hvd_process_set_ids(None, 0) == 1 else _LATE
         nothing = [0] * len(self._members)
         try:
             self._submit(self._vote_of(NO, nothing, nothing, patience))
