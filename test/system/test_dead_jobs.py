@@ -92,7 +92,7 @@ def test_a_job_whose_agent_is_out_of_sight_is_left_alone(start, tmp_path, withou
                 env={"HVD_TEST_WITHOUT": without})
     wait_until("the job inside", lambda: (tmp_path / "code").exists() and (tmp_path / "code").read_text())
     assert (tmp_path / "code").read_text() == "0\n" and (tmp_path / "said").read_text() == ""
-    assert len([p for p in job.processes() if read_proc(p, "cmdline").startswith(b"sleep\0")]) == 2
+    wait_until("both sleep", lambda: len([p for p in job.processes() if read_proc(p, "cmdline").startswith(b"sleep\0")]) == 2)
     # Seen from outside it is an ordinary job.
     kill_as_a_whole(job)
     hvdrun("ps", without=without)
