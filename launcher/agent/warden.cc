@@ -99,7 +99,7 @@ int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine
     std::perror("hvdrun agent: no pipe could be made");
     return 1;
   }
-  MakeCgroup(job_id);
+  const UniqueFd group = MakeCgroup(job_id);
   const Bearer bearer;
   pid_t pid = ::fork();
   if (pid < 0) {

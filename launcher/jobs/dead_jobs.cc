@@ -140,6 +140,7 @@ std::vector<std::string> EndDeadJobs() {
       CgroupsHere();  // first: a warden is there before its group
   std::vector<JobProcess> seen = Look();
   EndGroups(groups, Kept(seen), ended);
+  RemoveAbandonedCgroups();
   const std::string own = GetEnv("HVD_JOB_ID").value_or("");
   for (const auto& [job, pids] : KillLeftOver(std::move(seen), *here, own)) {
     ended[job].insert(pids.begin(), pids.end());

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 namespace hvd {
 namespace {
 
-constexpr const char* kName = "/hvd-";
+constexpr std::string_view kName = "hvd-";
 constexpr int kTryAgainMs = 2;
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
@@ -48,7 +49,23 @@ std::string Suffix() {
 // The job's folder, whether it exists or not; empty where there is no cgroup2.
 std::string FolderOf(const std::string& job_id) {
   if (Without("cgroup")) return "";
-  return LibraryDir().empty() ? "" : LibraryDir() + kName + job_id + Suffix();
+  return LibraryDir().empty() ? "" : Format("{}/{}{}{}", LibraryDir(), kName, job_id, Suffix());
+}
+
+// The names of the folders of this user's jobs, in all pid namespaces.
+std::vector<std::string> OwnGroups() {
+  std::vector<std::string> names;
+  if (Without("cgroup") || LibraryDir().empty()) return names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(LibraryDir(), error)) {
+    std::string name = entry.path().filename().string();
+    struct stat info {};
+    if (name.starts_with(kName) && ::stat(entry.path().c_str(), &info) == 0 &&
+        info.st_uid == ::geteuid()) {
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
 }
 
 }  // namespace
@@ -75,12 +92,16 @@ std::string CgroupFolder(std::string_view mountinfo, std::string_view proc_cgrou
   return "";
 }
 
-bool MakeCgroup(const std::string& job_id) {
+UniqueFd MakeCgroup(const std::string& job_id) {
   std::string folder = FolderOf(job_id);
-  if (folder.empty() || ::mkdir(folder.c_str(), 0755) != 0) return false;
-  if (::access((folder + "/cgroup.kill").c_str(), W_OK) == 0) return true;
+  if (folder.empty() || ::mkdir(folder.c_str(), 0755) != 0) return UniqueFd();
+  UniqueFd group = OpenCgroup(job_id);
+  if (group.valid() && ::access((folder + "/cgroup.kill").c_str(), W_OK) == 0 &&
+      ::flock(group.get(), LOCK_SH | LOCK_NB) == 0) {
+    return group;  // if it is abandoned by now, the job has none
+  }
   ::rmdir(folder.c_str());
-  return false;
+  return UniqueFd();
 }
 
 UniqueFd OpenCgroup(const std::string& job_id) {
@@ -98,18 +119,21 @@ void KillCgroup(const std::string& job_id) {
 
 std::vector<std::string> CgroupsHere() {
   std::vector<std::string> ids;
-  if (Without("cgroup") || LibraryDir().empty()) return ids;
   const std::string suffix = Suffix();
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(LibraryDir(), error)) {
-    std::string name = "/" + entry.path().filename().string();
-    if (!name.starts_with(kName) || !name.ends_with(suffix)) continue;
-    struct stat info {};
-    if (::stat(entry.path().c_str(), &info) != 0 || info.st_uid != ::geteuid()) continue;
+  for (std::string name : OwnGroups()) {
+    if (!name.ends_with(suffix)) continue;
     name.resize(name.size() - suffix.size());
-    ids.push_back(name.substr(std::string_view(kName).size()));
+    ids.push_back(name.substr(kName.size()));
   }
   return ids;
+}
+
+void RemoveAbandonedCgroups() {
+  for (const std::string& name : OwnGroups()) {
+    const std::string folder = LibraryDir() + "/" + name;
+    const UniqueFd group(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (group.valid() && ::flock(group.get(), LOCK_EX | LOCK_NB) == 0) ::rmdir(folder.c_str());
+  }
 }
 
 std::vector<pid_t> ProcessesInCgroup(const std::string& job_id) {

@@ -21,8 +21,9 @@ namespace hvd {
 // Pure.
 std::string CgroupFolder(std::string_view mountinfo, std::string_view proc_cgroup);
 
-// Makes the job's group below that of this process. False: there is none.
-bool MakeCgroup(const std::string& job_id);
+// Makes the job's group below that of this process. Keep the descriptor for as long as the group is
+// to stay: it has a lock, which others can see from another pid namespace. Invalid: there is none.
+UniqueFd MakeCgroup(const std::string& job_id);
 // The group's folder, for SpawnDescriptors; invalid when there is none.
 UniqueFd OpenCgroup(const std::string& job_id);
 // Kills every process in the group; nothing happens when there is none.
@@ -32,6 +33,9 @@ void KillCgroup(const std::string& job_id);
 std::vector<std::string> CgroupsHere();
 // The processes in the group.
 std::vector<pid_t> ProcessesInCgroup(const std::string& job_id);
+// Removes the empty groups of this user that nobody holds: those of jobs in containers that were
+// killed, where nothing was left that could have done it.
+void RemoveAbandonedCgroups();
 // Removes the group as soon as no process is in it any more; gives up after `patience`.
 void RemoveCgroup(const std::string& job_id, Duration patience = std::chrono::seconds(3));
 

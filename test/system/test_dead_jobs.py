@@ -9,7 +9,7 @@ import time
 
 import pytest
 from conftest import children_of, environ_has, hvdrun_path, is_alive, kill, read_proc, wait_until
-from test_ends import MAY_MAKE_CGROUPS, cgroups_left
+from test_ends import MAY_MAKE_CGROUPS, cgroup2_folder, cgroups_left
 
 # Each rank leaves two behind: one of its own session, one that has left it.
 FAMILY = ["sh", "-c", "sleep 600 & setsid sleep 600 & touch \"$0/$HOROVOD_RANK\"; wait", "{folder}"]
@@ -143,6 +143,34 @@ def test_an_agent_without_a_driver_leaves_no_cgroup_to_its_warden(start):
     os.kill(warden, signal.SIGKILL)
     job.nothing_left()
     assert not any(job_id in name for name in cgroups_left())
+
+
+@pytest.mark.skipif(not MAY_MAKE_CGROUPS, reason="no cgroup can be made here")
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare for a pid namespace")
+def test_the_cgroup_of_a_killed_container_is_removed(tmp_path):
+    """Its first process is killed, and all others with it. Those of a container that lives are left alone, also while empty."""
+    folder = cgroup2_folder()
+    inside = f"{hvdrun_path()} -np 1 sh -c 'echo $HVD_JOB_ID > {tmp_path}/$0; sleep 600' $0 & wait"
+    containers = [subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", inside, name])
+                  for name in ("dead", "alive")]
+    try:
+        for name in ("dead", "alive"):
+            wait_until("its job", lambda: (tmp_path / name).exists() and (tmp_path / name).read_text())
+        dead, alive = ((tmp_path / name).read_text().strip() for name in ("dead", "alive"))
+        assert {job for job in (dead, alive) if any(job in name for name in cgroups_left())} == {dead, alive}
+        containers[0].kill()
+        wait_until("the end of its processes", lambda: all(
+            not open(os.path.join(folder, name, "cgroup.procs")).read() for name in cgroups_left() if dead in name))
+        assert any(dead in name for name in cgroups_left())
+        assert hvdrun("ps").returncode == 0
+        left = cgroups_left()
+        assert not any(dead in name for name in left) and any(alive in name for name in left)
+    finally:
+        for container in containers:
+            container.kill()
+            container.wait()
+        hvdrun("ps")
+    wait_until("the end of both", lambda: hvdrun("ps").returncode == 0 and not any(alive in name for name in cgroups_left()))
 
 
 @pytest.mark.long

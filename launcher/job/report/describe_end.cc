@@ -47,8 +47,8 @@ std::string DescribeCause(const RankRecord& rank) {
   std::string text = DescribeEnd(*rank.end);
   if (rank.out_of_memory) {
     return text +
-           ": the kernel ended it for lack of memory; try fewer processes per host or smaller "
-           "batches";
+           ", most likely by the kernel for lack of memory: it ended a process there just before. "
+           "Try fewer processes per host or smaller batches";
   }
   if (rank.end->by_signal && !rank.ended_by_us) text += Meaning(rank.end->value);
   return text;

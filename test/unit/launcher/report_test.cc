@@ -87,8 +87,9 @@ TEST(Report, TellsAKillForLackOfMemory) {
   Step(state, WorkerExited{0, 100, {true, SIGKILL}, 1, "", true}, {});
   EXPECT_EQ(
       Report(state),
-      "hvdrun: rank 0 on host node1 (pid 100) failed: signal 9 (SIGKILL): the kernel ended it for "
-      "lack of memory; try fewer processes per host or smaller batches.\n");
+      "hvdrun: rank 0 on host node1 (pid 100) failed: signal 9 (SIGKILL), most likely by the "
+      "kernel for lack of memory: it ended a process there just before. Try fewer processes per "
+      "host or smaller batches.\n");
 }
 
 TEST(Report, SaysWhatALostRankWasDoing) {
