@@ -30,6 +30,7 @@ struct Settings {
   std::string hosts;
   std::string hostfile;
   int hosts_per_machine = 1;
+  int function_channel = -1;  // of horovod.run(): a connected socket that hvdrun has inherited
   int slots_per_host = 0;
   int ssh_port = 0;  // 0: as ssh's configuration says
   std::string ssh_identity_file;

@@ -20,7 +20,7 @@ INTERNAL = {
     'common/objects.py', 'common/operations.py', 'common/registered.py', 'torch/adasum_optimizer.py',
     'torch/agreement.py', 'torch/autograd.py', 'torch/closures.py', 'torch/compiling.py', 'torch/end_of_backward.py',
     'torch/framework.py', 'torch/freed_memory.py', 'torch/gradient_buckets.py', 'torch/gradient_memory.py',
-    'torch/parameters.py', 'torch/wrapping.py',
+    'torch/parameters.py', 'torch/wrapping.py', 'runner/run_task.py',
 }
 
 # title, sentence, and the entries: a file, or a file with the names to take from it in this order.
@@ -49,7 +49,7 @@ SECTIONS = [
     ('horovod.common.elastic', 'The base of `horovod.torch.elastic`.', '', [('common/elastic.py', None)]),
     ('horovod.data', 'Loaders of batches.', '', [('data/data_loader_base.py', None)]),
     ('horovod.runner', 'The parts of the launcher that scripts import; `hvdrun` itself is a command.', '', [
-        ('__init__.py', None), ('runner/launch.py', None), ('runner/common/util/hosts.py', None),
+        ('runner/__init__.py', None), ('runner/launch.py', None), ('runner/common/util/hosts.py', None),
         ('runner/common/util/env.py', None), ('runner/common/util/config_parser.py', None),
         ('runner/common/util/secret.py', None), ('runner/common/util/timeout.py', None), ('runner/util/threads.py', None),
         ('runner/http/http_server.py', None), ('runner/elastic/discovery.py', None)]),

@@ -15,7 +15,7 @@ TEST_PACKAGES=(
   ccache
   libgtest-dev libgmock-dev
   libopenmpi-dev openmpi-bin mpich
-  python3-venv python3-pytest python3-pytest-xdist python3-mpi4py
+  python3-venv python3-pytest python3-pytest-xdist python3-mpi4py python3-cloudpickle
   openssh-server openssh-client iproute2 nftables
   slurmd slurmctld slurm-client munge
   shellcheck spin clang-format clang-tidy

@@ -14,6 +14,7 @@
 #include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/driver/driver.h"
+#include "launcher/driver/function_channel.h"
 #include "launcher/driver/network_settings.h"
 #include "launcher/driver/start_job.h"
 #include "launcher/environment/env_file.h"
@@ -191,6 +192,11 @@ int Run(const ParsedCommandLine& parsed) {
   options.master_port = master.port();
   master.LetServersListen();  // the job starts at once
   if (options.settings.print_env) return PrintEnvironment(options);
+  if (const int channel = options.settings.function_channel; channel >= 0) {
+    Result<std::string> function = ReadFunction(channel);
+    if (!function.ok()) return UsageError(function.status());
+    options.function = std::move(*function);
+  }
   if (Status status = Prepare(options); !status.ok()) return UsageError(status);
   if (options.elastic.elastic) return RunElastic(std::move(options));
   ChooseLauncher(options.named_hosts, options.settings);

@@ -14,6 +14,7 @@
 
 #include "launcher/driver/agent_messages.h"
 #include "launcher/driver/driver_parts.h"
+#include "launcher/driver/function_channel.h"
 #include "launcher/driver/job_actions.h"
 #include "launcher/driver/job_outline.h"
 #include "launcher/driver/job_settings.h"
@@ -106,6 +107,7 @@ class Driver final : public AgentConnectionObserver {
   void OpenTimeline();
   void CloseTimelines();
   void OpenLive();
+  void OpenFunctionChannel();
   void WatchHosts();
   void StartLauncher();
   void OnLauncherOver(const LauncherEnd& end);
@@ -127,9 +129,10 @@ class Driver final : public AgentConnectionObserver {
   JobActions actions_{parts_};
   JobSignals signals_{parts_.io, [this](int signal) { OnSignal(signal); }};
   asio::steady_timer deadline_timer_{parts_.io}, tick_timer_{parts_.io}, run_timer_{parts_.io};
-  RunWatch run_watch_;                     // of an elastic job
-  std::unique_ptr<HostWatch> host_watch_;  // of an elastic job
-  size_t channels_known_ = 0;              // hosts of an elastic job whose channels can be made
+  RunWatch run_watch_;                                 // of an elastic job
+  std::unique_ptr<HostWatch> host_watch_;              // of an elastic job
+  std::unique_ptr<FunctionChannel> function_channel_;  // of horovod.run()
+  size_t channels_known_ = 0;  // hosts of an elastic job whose channels can be made
   DriverStatusListener status_listener_{parts_.io, [this] { return CountsOf(parts_.state); }};
 };
 
@@ -209,6 +212,7 @@ void Driver::Begin() {
   if (Status open = status_listener_.Open(parts_.options.job_id); !open.ok())
     parts_.log.Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
   OpenLive();
+  OpenFunctionChannel();
   const std::string plan = parts_.elastic() ? "elastic" : PlanText(parts_.options.plan);
   parts_.log.Info("job " + parts_.options.job_id + ": " + plan);
   Dispatch(Begun{});
@@ -237,6 +241,17 @@ void Driver::OpenLive() {
   if (port == 0) parts_.screen.Print("metrics are at " + url);
 }
 
+void Driver::OpenFunctionChannel() {
+  if (parts_.options.function.empty()) return;
+  function_channel_ = std::make_unique<FunctionChannel>(
+      parts_.io, parts_.options.settings.function_channel,
+      [this](uint32_t host, uint64_t bytes) { parts_.agents[host].ReturnCredit(bytes); },
+      [this] {
+        parts_.screen.Print("the process that called horovod.run() is gone, so its job ends");
+        Dispatch(Interrupted{SIGTERM});
+      });
+}
+
 void Driver::CloseTimelines() {
   const bool dumped = parts_.failure_dump != nullptr;
   for (auto* timeline : {&parts_.timeline, &parts_.failure_dump}) {
@@ -259,7 +274,9 @@ int Driver::Finish() {
   signals_.Close();  // a job that waits for its reader can be interrupted
   const std::string last =
       Report(state) + Hint(parts_) + WriteErrorFileIfFailed(state, parts_.options);
-  parts_.screen.Finish(last, EndedByItself(state) ? kPatience : kOutputLimit);
+  const auto patience = EndedByItself(state) ? kPatience : kOutputLimit;
+  if (function_channel_) function_channel_->Finish(patience);
+  parts_.screen.Finish(last, patience);
   const int code = ExitCode(state);
   return code != 0 ? code : parts_.screen.exit_code();
 }
@@ -296,6 +313,12 @@ void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t mess
   const std::vector<Placement>& workers = parts_.state.plan.ranks;
   if (output.rank >= workers.size() || workers[output.rank].host != host)
     return parts_.agents[host].Break("its agent speaks of a rank that it does not have");
+  if (output.stream == OutputStream::kResult) {
+    if (!function_channel_)
+      return parts_.agents[host].Break("its agent speaks of a result, and no function is run");
+    return function_channel_->Pass({host, message_bytes}, output.rank, parts_.RankOf(output.rank),
+                                   output.bytes);
+  }
   WorkerOutputView shown = output;
   shown.rank = parts_.RankOf(output.rank);
   parts_.screen.Print(host, shown, message_bytes);

@@ -39,6 +39,7 @@ struct DriverOptions {
   StageLimits stage_limits = StageLimits::Default();
   PrefixTemplate prefix = PrefixTemplate::Default();
   bool stdin_terminal = false;
+  std::string function;   // of horovod.run(), that each rank is to run; empty: it is a command
   ElasticLimits elastic;  // of an elastic job; its plan has no hosts before it begins
 
   // So many workers there may be at a time.

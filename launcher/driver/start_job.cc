@@ -48,6 +48,7 @@ StartJob CommonStart(const DriverOptions& options) {
   start.last_port = options.last_port;
   start.argv = options.command;
   start.directory = options.directory;
+  start.function = options.function;
   start.environment = options.environment;
   start.worker_environment = options.settings.worker_environment;
   start.given_environment = options.given_environment;

@@ -5,6 +5,9 @@
 #include <map>
 #include <string_view>
 
+#include "launcher/process/process_host.h"
+#include "runtime/base/text/format.h"
+
 namespace hvd {
 namespace {
 
@@ -254,6 +257,9 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   SetSlot(v, start, placement);
   if (!link.launcher_environment.empty()) v["HOROVOD_CONTROLLER"] = {"mpi", kSlot};
   v["HVD_JOB_ID"] = {link.job_id, kAgent};
+  if (!start.function.empty())
+    v["HVD_FUNCTION_FDS"] = {Format("{},{}", kFunctionDescriptor, kResultDescriptor),
+                             "the function of horovod.run(), and where its result goes"};
   if (!link.job_place.empty())
     v["HVD_JOB_PLACE"] = {link.job_place, "so that nothing is left of a job that is killed"};
   if (start.rendezvous.empty()) {

@@ -99,26 +99,35 @@ void LocalProcessHost::WaitForChildren() {
 }
 
 SpawnOutcome LocalProcessHost::Spawn(uint32_t number, const SpawnRequest& request) {
-  PipePair out, err;
-  if (!MakePipe(out, number < kLargePipes) || !MakePipe(err, false)) {
+  const bool gives_result = request.function_fd >= 0;
+  PipePair out, err, result;
+  if (!MakePipe(out, number < kLargePipes) || !MakePipe(err, false) ||
+      (gives_result && !MakePipe(result, number < kLargePipes))) {
     return {0, errno,
             std::string("no pipe could be made for the worker's output: ") + std::strerror(errno)};
   }
-  SpawnOutcome outcome = SpawnProgram(request, {request.stdin_fd, out.write.get(), err.write.get(),
-                                                true, worker_descriptor_limit_, cgroup_fd_});
+  SpawnOutcome outcome =
+      SpawnProgram(request, {request.stdin_fd, out.write.get(), err.write.get(), true,
+                             worker_descriptor_limit_, cgroup_fd_, result.write.get()});
   if (outcome.pid == 0) return outcome;
   auto worker = std::make_unique<Worker>(io_);
   worker->number = number;
   worker->pid = outcome.pid;
-  worker->pipes[0] = std::make_shared<Pipe>(io_);
-  worker->pipes[1] = std::make_shared<Pipe>(io_);
-  worker->pipes[0]->end.assign(out.read.Release());
-  worker->pipes[1]->end.assign(err.read.Release());
+  UniqueFd* const ends[kOutputStreams] = {&out.read, &err.read, &result.read};
+  for (size_t stream = 0; stream < kOutputStreams; ++stream) {
+    if (!ends[stream]->valid()) continue;
+    worker->pipes[stream] = std::make_shared<Pipe>(io_);
+    worker->pipes[stream]->end.assign(ends[stream]->Release());
+  }
   by_pid_[outcome.pid] = worker.get();
   Worker& made = *(workers_[number] = std::move(worker));
-  WaitForOutput(made, OutputStream::kStdout);
-  WaitForOutput(made, OutputStream::kStderr);
+  WaitForOutput(made);
   return outcome;
+}
+
+void LocalProcessHost::WaitForOutput(Worker& worker) {
+  for (OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr, OutputStream::kResult})
+    WaitForOutput(worker, stream);
 }
 
 void LocalProcessHost::WaitForOutput(Worker& worker, OutputStream stream) {
@@ -167,7 +176,7 @@ void LocalProcessHost::NoteReaped(pid_t pid, int wait_status) {
 
 void LocalProcessHost::ReportIfOver(Worker& worker, bool now) {
   if (!worker.end || worker.reported) return;
-  if (!now && (worker.pipes[0] || worker.pipes[1])) return;
+  if (!now && !worker.output_ended()) return;
   worker.reported = true;
   worker.exit_timer.cancel();
   observer_.OnExit(worker.number, *worker.end, worker.noticed);
@@ -198,15 +207,12 @@ void LocalProcessHost::HoldOutput(bool hold) {
   if (held_ == hold) return;
   held_ = hold;
   if (hold) return;
-  for (auto& [number, worker] : workers_) {
-    WaitForOutput(*worker, OutputStream::kStdout);
-    WaitForOutput(*worker, OutputStream::kStderr);
-  }
+  for (auto& [number, worker] : workers_) WaitForOutput(*worker);
 }
 
 bool LocalProcessHost::OutputEnded() const {
   for (const auto& [number, worker] : workers_) {
-    if (worker->pipes[0] || worker->pipes[1]) return false;
+    if (!worker->output_ended()) return false;
   }
   return true;
 }

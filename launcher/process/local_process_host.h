@@ -58,14 +58,17 @@ class LocalProcessHost final : public ProcessHost {
     explicit Worker(asio::io_context& io) : exit_timer(io) {}
     uint32_t number = 0;
     pid_t pid = 0;
-    std::shared_ptr<Pipe> pipes[2];
+    std::shared_ptr<Pipe> pipes[kOutputStreams];  // by stream; null: ended, or never there
     std::optional<ProcessEnd> end;
     TimePoint noticed{};
     bool reported = false;
     asio::steady_timer exit_timer;
+
+    bool output_ended() const { return !pipes[0] && !pipes[1] && !pipes[2]; }
   };
 
   void WaitForChildren();
+  void WaitForOutput(Worker& worker);
   void WaitForOutput(Worker& worker, OutputStream stream);
   void ReadOutput(Worker& worker, OutputStream stream);
   void ReportIfOver(Worker& worker, bool now);

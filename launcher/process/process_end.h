@@ -9,7 +9,9 @@ namespace hvd {
 // A shell tells of signal N by exit code 128 + N, and so does the warden of an agent.
 inline constexpr int kSignalBase = 128;
 
-enum class OutputStream : uint8_t { kStdout = 0, kStderr = 1 };
+// kResult: what a function of horovod.run() returned, as bytes that hvdrun passes on.
+enum class OutputStream : uint8_t { kStdout = 0, kStderr = 1, kResult = 2 };
+inline constexpr size_t kOutputStreams = 3;
 
 // How a process ended.
 struct ProcessEnd {

@@ -18,8 +18,9 @@ namespace hvd {
 
 inline constexpr Duration kOutputAfterExit = std::chrono::milliseconds(200);
 
-// One more descriptor that a worker may be given.
-inline constexpr int kKeptDescriptor = 3;
+// More descriptors that a worker may be given: one that its command finds, and those with which
+// horovod.run() gives it a function and gets the result (horovod/runner/run_task.py).
+inline constexpr int kKeptDescriptor = 3, kFunctionDescriptor = 4, kResultDescriptor = 5;
 
 struct SpawnRequest {
   std::vector<std::string> argv;
@@ -29,6 +30,7 @@ struct SpawnRequest {
   int stdin_fd = -1;           // -1: /dev/null; not owned
   int kept_fd = -1;            // that the worker has as kKeptDescriptor; -1: none; not owned
   std::string program = {};    // that is started, where it is not argv[0]; found in the same way
+  int function_fd = -1;  // that the worker has as kFunctionDescriptor, beside a pipe for its result
 };
 
 struct SpawnOutcome {

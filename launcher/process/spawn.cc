@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -67,13 +68,17 @@ std::vector<unsigned long> CpuMask(const std::vector<int>& cpus) {
   return mask;
 }
 
+// By their numbers in the child, from kKeptDescriptor on; -1: none. None has the number of another.
+using KeptDescriptors = std::array<int, kResultDescriptor - kKeptDescriptor + 1>;
+
 struct ChildPlan {
   const char* path;
   const char* directory;
   char* const* argv;
   char* const* shell_argv;  // /bin/sh path args..., for a script without "#!"
   char* const* environment;
-  int stdin_fd, stdout_fd, stderr_fd, kept_fd;
+  int stdin_fd, stdout_fd, stderr_fd;
+  KeptDescriptors kept;
   bool dies_with_us;
   const rlimit* descriptor_limit;
   pid_t parent;
@@ -144,8 +149,23 @@ void CloseFrom(int first, bool close_range) {
 }
 
 // False: it cannot be kept. The number may be its own already, and is to survive exec.
-bool Keep(int fd) {
-  return fd == kKeptDescriptor ? ::fcntl(fd, F_SETFD, 0) == 0 : ::dup2(fd, kKeptDescriptor) >= 0;
+bool Keep(int fd, int number) {
+  return fd == number ? ::fcntl(fd, F_SETFD, 0) == 0 : ::dup2(fd, number) >= 0;
+}
+
+// False: one cannot be kept. Closes all others.
+bool KeepOnly(const KeptDescriptors& kept, bool close_range) {
+  int number = kKeptDescriptor;
+  for (int fd : kept) {
+    if (fd < 0) {
+      ::close(number);
+    } else if (!Keep(fd, number)) {
+      return false;
+    }
+    ++number;
+  }
+  CloseFrom(number, close_range);  // also descriptors that our parent let through
+  return true;
 }
 
 // Runs in the child, in the parent's memory: system calls only, no allocation, no return but by
@@ -158,10 +178,7 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
       ::dup2(plan.stderr_fd, 2) < 0) {
     return errno;
   }
-  const bool keeps = plan.kept_fd >= 0;
-  if (keeps && !Keep(plan.kept_fd)) return errno;
-  // Also descriptors that our parent let through.
-  CloseFrom(keeps ? kKeptDescriptor + 1 : kKeptDescriptor, plan.close_range);
+  if (!KeepOnly(plan.kept, plan.close_range)) return errno;
   if (!plan.cpu_mask->empty() &&
       ::syscall(SYS_sched_setaffinity, 0, plan.cpu_mask->size() * sizeof(unsigned long),
                 plan.cpu_mask->data()) != 0) {
@@ -204,6 +221,22 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
   if (pid != 0) return pid;
   *error = RunChild(plan, stage);
   ::_exit(127);
+}
+
+using KeptCopies = std::array<UniqueFd, std::tuple_size_v<KeptDescriptors>>;
+
+// Gives those a number of their own that would have the number of another in the child. False
+// (errno): there is none.
+bool MoveAside(KeptDescriptors& kept, KeptCopies& copies) {
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const bool in_the_way = kept[i] >= kKeptDescriptor && kept[i] <= kResultDescriptor &&
+                            kept[i] != kKeptDescriptor + static_cast<int>(i);
+    if (!in_the_way) continue;
+    copies[i].Reset(::fcntl(kept[i], F_DUPFD_CLOEXEC, kResultDescriptor + 1));
+    if (!copies[i].valid()) return false;
+    kept[i] = copies[i].get();
+  }
+  return true;
 }
 
 // ": '/usr/bin/python3'", from the line that begins with "#!"; empty when there is none.
@@ -318,7 +351,10 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
   plan.stdin_fd = descriptors.stdin_fd >= 0 ? descriptors.stdin_fd : null_fd.get();
   plan.stdout_fd = descriptors.stdout_fd;
   plan.stderr_fd = descriptors.stderr_fd;
-  plan.kept_fd = request.kept_fd;
+  plan.kept = {request.kept_fd, request.function_fd, descriptors.result_fd};
+  KeptCopies copies;
+  if (!MoveAside(plan.kept, copies))
+    return {0, errno, std::string("a descriptor cannot be copied: ") + std::strerror(errno)};
   plan.dies_with_us = descriptors.dies_with_us;
   plan.descriptor_limit = descriptors.descriptor_limit ? &*descriptors.descriptor_limit : nullptr;
   plan.parent = ::getpid();

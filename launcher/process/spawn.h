@@ -43,6 +43,7 @@ struct SpawnDescriptors {
   // A folder of cgroup2 to be born in; -1: ours. Where the kernel cannot, the child is born in
   // ours.
   int cgroup_fd = -1;
+  int result_fd = -1;  // kResultDescriptor of the child; -1: none
 };
 
 // The child has its own session and default signals. An error of exec comes back.

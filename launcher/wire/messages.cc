@@ -38,7 +38,7 @@ void Fields(auto& f, MaybeConst<StartJob> auto& m) {
     m.master_address, m.master_port, m.omp_threads, m.machine_part, m.machine_parts, m.bind_to,
     m.gpus, m.stdin_to, m.layout, m.stdin_terminal, m.listen_addresses, m.first_port, m.last_port,
     m.silence_limit_ms, m.tree_host, m.tree_hosts, m.tree_radix, m.tree_above, m.elastic, m.workers,
-    m.interfaces, m.restarts, m.max_restarts, m.trace, m.rendezvous);
+    m.interfaces, m.restarts, m.max_restarts, m.trace, m.rendezvous, m.function);
 }
 void Fields(auto& f, MaybeConst<AddWorkers> auto& m) {
   f(m.workers, m.slots, m.size, m.homogeneous, m.master_address, m.master_port, m.restarts,
@@ -196,7 +196,7 @@ std::optional<WorkerOutputView> PeekOutput(std::string_view message) {
   output.rank = reader.Get<uint32_t>();
   output.stream = reader.Get<OutputStream>();
   output.bytes = reader.GetString();
-  if (!reader.AtEnd() || output.stream > OutputStream::kStderr) return std::nullopt;
+  if (!reader.AtEnd() || output.stream > OutputStream::kResult) return std::nullopt;
   return output;
 }
 

@@ -78,6 +78,7 @@ struct StartJob {
   TraceMode trace = TraceMode::kOff;
   // Where the workers meet, which use stock Horovod: "10.0.0.1:4711"; empty: they use our runtime.
   std::string rendezvous;
+  std::string function;  // that each worker is to run (runner/run_task.py); empty: it is a command
 };
 // More workers of an elastic job on a host that has its part already. Their places are those that
 // they take if nothing changes until they join.

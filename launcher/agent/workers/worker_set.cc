@@ -1,6 +1,7 @@
 #include "launcher/agent/workers/worker_set.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include "runtime/base/cpu_quota.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/time_numbers.h"
+#include "runtime/segment/shared_memory.h"
 
 namespace hvd {
 namespace {
@@ -22,6 +24,20 @@ WorkerLink LinkFrom(WorkerLink link, const Place* place, const std::vector<std::
   link.launcher_environment = VariablesOfLauncher(place->environment, driver, {});
   if (place->pmi.valid()) link.launcher_environment.push_back(Format("PMI_FD={}", kKeptDescriptor));
   return link;
+}
+
+// A file without a name, of this memory.
+Result<UniqueFd> FileOf(std::string_view bytes) {
+  Result<UniqueFd> file = CreateSharedMemory("hvd-function", bytes.size());
+  if (!file.ok()) return file.status();
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t put =
+        ::pwrite(file->get(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return SystemError("keeping the function of horovod.run()", errno);
+    at += static_cast<size_t>(put);
+  }
+  return file;
 }
 
 }  // namespace
@@ -80,6 +96,11 @@ void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths, UniqueF
   link_ = link;
   paths_ = paths;
   FindInterface();
+  if (!start_.function.empty()) {
+    Result<UniqueFd> function = FileOf(start_.function);
+    if (!function.ok()) return ReportNotStarted(EIO, function.status().message());
+    function_ = std::move(*function);
+  }
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) StartWorker(slot);
   user_stdin_.Reset();  // rank 0 alone has it now
 }
@@ -139,6 +160,7 @@ void WorkerSet::StartWorker(uint32_t slot) {
   SpawnRequest request{start_.argv, WorkerEnvironment(start_, slot, link, paths_, share),
                        start_.directory, cpus};
   if (place != nullptr) request.kept_fd = place->pmi.get();
+  request.function_fd = function_.get();
   UniqueFd input;
   if (ReadsInput(slot) && user_stdin_.valid()) {
     request.stdin_fd = user_stdin_.get();

@@ -121,6 +121,7 @@ class WorkerSet final : public ProcessObserver {
   GpuAssignment gpus_;  // none where all workers see all
   std::vector<Slot> slots_;
   UniqueFd user_stdin_;
+  UniqueFd function_;  // each worker reads it from its beginning
   bool killing_ = false;
   PlaceServer* places_ = nullptr;
 };

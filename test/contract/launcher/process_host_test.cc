@@ -24,7 +24,8 @@ using ::testing::HasSubstr;
 
 struct Recorder final : ProcessObserver {
   void OnOutput(uint32_t worker, OutputStream stream, std::string_view bytes) override {
-    (stream == OutputStream::kStdout ? out : err)[worker] += bytes;
+    std::map<uint32_t, std::string>* const texts[kOutputStreams] = {&out, &err, &result};
+    (*texts[static_cast<int>(stream)])[worker] += bytes;
     EXPECT_FALSE(ended[worker][static_cast<int>(stream)]) << "output after its end";
   }
   void OnOutputEnd(uint32_t worker, OutputStream stream) override {
@@ -37,7 +38,7 @@ struct Recorder final : ProcessObserver {
   }
   bool Exited(uint32_t worker) { return !exits[worker].empty(); }
 
-  std::map<uint32_t, std::string> out, err, out_at_exit;
+  std::map<uint32_t, std::string> out, err, result, out_at_exit;
   std::map<uint32_t, std::map<int, bool>> ended;
   std::map<uint32_t, std::vector<ProcessEnd>> exits;
 };
@@ -218,6 +219,35 @@ TEST_P(LocalProcessHostTest, AMissingWorkingDirectoryIsNamed) {
   SpawnOutcome outcome = host->Spawn(1, request);
   EXPECT_EQ(outcome.pid, 0);
   EXPECT_THAT(outcome.reason, HasSubstr("/no/such/folder"));
+}
+
+// Descriptors may have the numbers in the agent that others are to have in the worker.
+TEST_P(LocalProcessHostTest, AWorkerReadsItsFunctionAndWritesItsResult) {
+  int function[2], kept[2];
+  ASSERT_EQ(::pipe(function), 0);
+  ASSERT_EQ(::pipe(kept), 0);
+  ASSERT_EQ(::write(function[1], "f", 1), 1);
+  ASSERT_EQ(::write(kept[1], "k", 1), 1);
+  for (int fd : {function[1], kept[1]}) ::close(fd);
+  SpawnRequest request{{"sh", "-c", "cat <&3; echo; (cat <&4; echo) >&5; ls /proc/$$/fd | wc -l"},
+                       {"PATH=/bin:/usr/bin"},
+                       "/"};
+  request.kept_fd = kept[0];
+  request.function_fd = function[0];
+  const SpawnOutcome outcome = host->Spawn(1, request);
+  for (int fd : {function[0], kept[0]}) ::close(fd);
+  ASSERT_GT(outcome.pid, 0) << outcome.reason;
+  ASSERT_TRUE(RunUntil([&] { return seen.Exited(1); }));
+  EXPECT_EQ(seen.result[1], "f\n");
+  EXPECT_EQ(seen.out[1], "k\n6\n");
+  EXPECT_TRUE(host->OutputEnded());
+}
+
+TEST_P(LocalProcessHostTest, AWorkerWithoutAFunctionHasNoMoreDescriptors) {
+  SpawnRequest request{{"sh", "-c", "ls /proc/$$/fd | wc -l"}, {"PATH=/bin:/usr/bin"}, "/"};
+  host->Spawn(1, request);
+  ASSERT_TRUE(RunUntil([&] { return seen.Exited(1); }));
+  EXPECT_EQ(seen.out[1], "3\n");
 }
 
 }  // namespace

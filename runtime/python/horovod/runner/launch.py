@@ -73,31 +73,46 @@ def _flags(args):
     return words
 
 
+def _hvdrun():
+    hvdrun = _find_hvdrun()
+    if hvdrun is None:
+        raise RuntimeError('horovod.run(): ' + _NO_HVDRUN)
+    return hvdrun
+
+
+def _run_function(settings, func, args=(), kwargs=None):
+    """As horovod.run(), whose arguments the settings have."""
+    from horovod.runner import _function_job
+    is_elastic = settings.min_num_proc is not None or settings.host_discovery_script is not None
+    count = settings.min_num_proc if is_elastic and settings.min_num_proc is not None else settings.num_proc
+    return _function_job.run(_hvdrun(), _flags(settings), settings.executable or sys.executable, func, args, kwargs or {}, count)
+
+
 def _run(args):
-    """Runs a command on several processes and waits for its end; hvdrun prints what they print.
+    """Runs a function or a command on several processes and waits for its end; hvdrun prints what they print.
 
     Args:
-        args: An object with the attributes of horovod.runner._HorovodArgs. `command` is a list of words.
+        args: An object with the attributes of horovod.runner._HorovodArgs. `run_func` is a function without arguments, or
+            `command` a list of words.
+
+    Returns:
+        Of a function, a list of what the ranks returned; else None.
 
     Raises:
-        NotImplementedError: `run_func` is set: functions cannot be run yet, only commands.
-        RuntimeError: There is no hvdrun, or the job failed; the message has its exit code.
-        ValueError: There is no command.
+        RuntimeError: There is no hvdrun, or the job failed; the message names the first rank that did, and its exit code.
+        ValueError: There is neither a command nor a function, or the function cannot be pickled.
     """
     if getattr(args, 'run_func', None) is not None:
-        raise NotImplementedError('horovod.runner.launch._run() runs no functions yet; put the function into a script and '
-                                  "name it: args.command = ['python', 'script.py'].")
+        return _run_function(args, args.run_func)
     command = getattr(args, 'command', None)
     if not command and not getattr(args, 'check_build', None):
         raise ValueError("horovod.runner.launch._run() needs a command, such as args.command = ['python', 'train.py'].")
-    hvdrun = _find_hvdrun()
-    if hvdrun is None:
-        raise RuntimeError('horovod.runner.launch._run(): ' + _NO_HVDRUN)
+    from horovod.runner import _function_job
     words = command.split() if isinstance(command, str) else [str(word) for word in command or []]
-    code = subprocess.call([hvdrun] + _flags(args) + (['--'] + words if words else []))
-    if code != 0:
-        raise RuntimeError('The job of horovod.runner.launch._run() failed: hvdrun ended with exit code {}; its last lines '
-                           'say why.'.format(code))
+    with _function_job.error_file() as error_file:
+        code = subprocess.call([_hvdrun()] + _flags(args) + ['--error-file', error_file] + (['--'] + words if words else []))
+        if code != 0:
+            raise RuntimeError(_function_job.failure_text(code, _function_job.read_error(error_file)))
 
 
 def run_commandline():

@@ -1,0 +1,62 @@
+// FunctionChannel: hvdrun's end of a socket whose other end is a process in horovod.run()
+// (runtime/python/horovod/runner). The function of the ranks comes from there, once; results go
+// there, in the pieces in which the ranks' agents send them.
+//
+//   to hvdrun    u64 length, the function
+//   from hvdrun  u32 worker, u32 rank, u32 length, a piece of what the worker wrote
+//
+// Numbers are little-endian. What the bytes mean is between the two ends.
+#ifndef HVD_LAUNCHER_DRIVER_FUNCTION_CHANNEL_H_
+#define HVD_LAUNCHER_DRIVER_FUNCTION_CHANNEL_H_
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "launcher/output/output.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// So large a function may be: it travels in one message to each host.
+inline constexpr uint64_t kMostFunctionBytes = 48 * 1024 * 1024;
+
+// Reads the function, before anything else is read. kInvalidArgument: `fd` is no connected socket,
+// or what comes is no function.
+Result<std::string> ReadFunction(int fd);
+
+// The head of a piece of a result. Pure.
+std::string FunctionPieceHead(uint32_t worker, uint32_t rank, uint32_t length);
+
+// One thread, that of the io_context.
+class FunctionChannel {
+ public:
+  // Takes the socket. `on_passed` hears how many bytes of log have gone to the caller, by host;
+  // `on_caller_gone` that the process in horovod.run() has ended.
+  FunctionChannel(asio::io_context& io, int fd,
+                  std::function<void(uint32_t host, uint64_t bytes)> on_passed,
+                  std::function<void()> on_caller_gone);
+
+  // A piece of what a worker wrote, which came in a message of so many bytes.
+  void Pass(OutputReceipt receipt, uint32_t worker, uint32_t rank, std::string_view bytes);
+  // Waits until the caller has got everything, or is gone, or the time is over. Last call.
+  void Finish(std::chrono::milliseconds limit);
+
+ private:
+  void WatchCaller();
+
+  asio::io_context& io_;
+  asio::posix::stream_descriptor socket_;
+  const std::function<void(uint32_t, uint64_t)> on_passed_;
+  const std::function<void()> on_caller_gone_;
+  OutputWriter writer_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DRIVER_FUNCTION_CHANNEL_H_
