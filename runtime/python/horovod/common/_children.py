@@ -24,7 +24,7 @@ _own_sets = None  # {id: ranks} in a process that has joined a world, and in its
 _inherited = None  # _Inherited, or False: this process was not started by a rank
 
 
-class _Inherited(object):
+class _Inherited:
     """What a child that was started anew has found."""
 
     def __init__(self, pid, places, sets, alone):

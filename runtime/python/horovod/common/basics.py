@@ -4,14 +4,20 @@ One runtime serves all frameworks of the process: init() is idempotent, and whoe
 A module that a plain init() does not need is imported where it is used, since all workers pay for it at their start.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import sys
 
 from horovod.common import _children, _native
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence, Union
 
-class HorovodBasics(object):
+
+class HorovodBasics:
     """The functions that every adapter re-exports, such as hvd.init() and hvd.rank().
 
     Scripts use them as functions of horovod.torch or horovod.numpy. The class attributes Average,
@@ -46,7 +52,7 @@ class HorovodBasics(object):
     def __init__(self, *unused):  # Horovod passes the paths of its extension here
         _native.load()  # ImportError now rather than at the first call
 
-    def init(self, comm=None, process_sets=None):
+    def init(self, comm: Any = None, process_sets: Union[Sequence[Any], str, None] = None) -> None:
         """Joins the world that hvdrun or another launcher has made; without a launcher, a world of one.
 
         Blocks until every rank has called it. Until shutdown(), further calls only register their
@@ -111,7 +117,7 @@ class HorovodBasics(object):
                           'mpi4py reaches no other rank; start the script with `mpirun -np {} python ...` (or hvdrun '
                           '--mpi).'.format(world, job, job), RuntimeWarning, stacklevel=3)
 
-    def shutdown(self):
+    def shutdown(self) -> None:
         """Leaves the world; pending collectives fail.
 
         Called at the exit of Python too. Without a world it does nothing. init() may follow, any number
@@ -119,7 +125,7 @@ class HorovodBasics(object):
         """
         _leave()
 
-    def is_initialized(self):
+    def is_initialized(self) -> bool:
         """Tells whether this process is in a world.
 
         True also in the children of a rank, which can ask for its place: see init().
@@ -130,7 +136,7 @@ class HorovodBasics(object):
             return True
         return _children.is_child()
 
-    def start_timeline(self, file_path, mark_cycles=False):
+    def start_timeline(self, file_path: str, mark_cycles: bool = False) -> None:
         """Begins to write the collectives of the ranks of this host to a file, for chrome://tracing and Perfetto.
 
         Rank 0 writes; on other ranks it does nothing. The file is whole JSON at any moment. A path that
@@ -149,7 +155,7 @@ class HorovodBasics(object):
         path = os.fsencode(file_path)
         _check_timeline(_native.call('start_timeline', path, 1 if mark_cycles else 0))
 
-    def stop_timeline(self):
+    def stop_timeline(self) -> None:
         """Ends the file that start_timeline() has begun.
 
         Everything up to now is in it when this returns. Does nothing where none is written.
@@ -162,7 +168,7 @@ class HorovodBasics(object):
         self.rank()
         _check_timeline(_native.call('stop_timeline'))
 
-    def size(self):
+    def size(self) -> int:
         """Number of ranks in the world.
 
         Returns: An int, at least 1.
@@ -172,7 +178,7 @@ class HorovodBasics(object):
         """
         return _native.query('size')
 
-    def local_size(self):
+    def local_size(self) -> int:
         """Number of ranks on this host.
 
         Returns: An int, at least 1.
@@ -182,7 +188,7 @@ class HorovodBasics(object):
         """
         return _native.query('local_size')
 
-    def cross_size(self):
+    def cross_size(self) -> int:
         """Number of hosts that have a rank with the local rank of this process.
 
         Returns: An int, at least 1.
@@ -192,7 +198,7 @@ class HorovodBasics(object):
         """
         return _native.query('cross_size')
 
-    def rank(self):
+    def rank(self) -> int:
         """Rank of this process in the world.
 
         Returns: An int from 0 to size() - 1.
@@ -202,7 +208,7 @@ class HorovodBasics(object):
         """
         return _native.query('rank')
 
-    def local_rank(self):
+    def local_rank(self) -> int:
         """Rank of this process among those on its host.
 
         Returns: An int from 0 to local_size() - 1.
@@ -212,7 +218,7 @@ class HorovodBasics(object):
         """
         return _native.query('local_rank')
 
-    def cross_rank(self):
+    def cross_rank(self) -> int:
         """Number of this host among those that have a rank with the local rank of this process.
 
         Returns: An int from 0 to cross_size() - 1.
@@ -222,7 +228,7 @@ class HorovodBasics(object):
         """
         return _native.query('cross_rank')
 
-    def is_homogeneous(self):
+    def is_homogeneous(self) -> bool:
         """Tells whether every host has the same number of ranks.
 
         Returns: True or False.
@@ -232,7 +238,7 @@ class HorovodBasics(object):
         """
         return _native.query('is_homogeneous') == 1
 
-    def should_stop(self):
+    def should_stop(self) -> bool:
         """Tells whether the job is to end here, for loops without an elastic state.
 
         Call it once per step, on all ranks at the same point: all of them get the same answer. When it
@@ -260,7 +266,7 @@ class HorovodBasics(object):
         from horovod.common import _library
         return bool(_library.commit() & _library.UPDATE_STOP)
 
-    def mpi_threads_supported(self):
+    def mpi_threads_supported(self) -> bool:
         """Tells whether MPI may be called from several threads.
 
         True under mpirun and `hvdrun --mpi`, where hvd.init() initialises MPI with
@@ -275,7 +281,7 @@ class HorovodBasics(object):
             raise ValueError('MPI is not in use, because {}.'.format(_why_no_mpi()))
         return _enabled('mpi_threads')
 
-    def mpi_enabled(self):
+    def mpi_enabled(self) -> bool:
         """Tells whether MPI started the ranks of this world and is initialised.
 
         True under mpirun and `hvdrun --mpi` in a build with MPI, whichever way the data travels.
@@ -287,7 +293,7 @@ class HorovodBasics(object):
         """
         return _enabled('mpi')
 
-    def gloo_enabled(self):
+    def gloo_enabled(self) -> bool:
         """Tells whether Gloo carries collectives of this world. Nothing needs it inside one host.
 
         Returns: True or False.
@@ -297,21 +303,21 @@ class HorovodBasics(object):
         """
         return _enabled('gloo')
 
-    def mpi_built(self):
+    def mpi_built(self) -> bool:
         """Tells whether this build of the runtime has support for MPI.
 
         Returns: True or False.
         """
         return _built('mpi')
 
-    def gloo_built(self):
+    def gloo_built(self) -> bool:
         """Tells whether this build of the runtime has Gloo.
 
         Returns: True or False.
         """
         return _built('gloo')
 
-    def nccl_built(self):
+    def nccl_built(self) -> int:
         """Tells which NCCL the tensors on GPUs of this process would use.
 
         Returns: Its version as an int, 22809 for 2.28.9; 0 where there is none, or none that can be used.
@@ -319,28 +325,28 @@ class HorovodBasics(object):
         from horovod.common import _library
         return _library.built_version('nccl')
 
-    def ddl_built(self):
+    def ddl_built(self) -> bool:
         """Tells whether this build of the runtime has DDL.
 
         Returns: True or False.
         """
         return _built('ddl')
 
-    def ccl_built(self):
+    def ccl_built(self) -> bool:
         """Tells whether this build of the runtime has oneCCL.
 
         Returns: True or False.
         """
         return _built('ccl')
 
-    def cuda_built(self):
+    def cuda_built(self) -> bool:
         """Tells whether this build of the runtime has CUDA, and the driver of GPUs can be loaded.
 
         Returns: True or False.
         """
         return _built('cuda')
 
-    def rocm_built(self):
+    def rocm_built(self) -> bool:
         """Tells whether this build of the runtime has ROCm.
 
         Returns: True or False.
@@ -441,7 +447,7 @@ def _shutdown_at_exit(pid):
 _shared = None
 
 
-def shared():
+def shared() -> HorovodBasics:
     """The one HorovodBasics of this process.
 
     Returns: A HorovodBasics.

@@ -5,6 +5,8 @@ nothing as long as nothing happens. In a job of fixed size run() works, too: it 
 a failure ends it as it ends any script.
 """
 
+from __future__ import annotations
+
 import collections
 import copy
 import enum
@@ -14,6 +16,12 @@ import time
 
 from horovod.common import _native
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Optional, TypeVar
+    F = TypeVar('F', bound=Callable[[], Any])
+    R = TypeVar('R')
 
 # With this exit code the ranks of a job leave that was asked to stop; whatever started the job may start it again.
 EXIT_STOPPED = 75
@@ -28,7 +36,7 @@ class HostUpdateResult(enum.IntFlag):
     mixed = removed | added
 
 
-class WorkerNotificationManager(object):
+class WorkerNotificationManager:
     """Tells states that the hosts changed, when a program says so.
 
     hvdrun needs none of this: it tells the runtime of each rank.
@@ -108,7 +116,7 @@ class _HostMessages(queue.Queue):
 _on_stop = []
 
 
-def on_stop(function):
+def on_stop(function: F) -> F:
     """Adds a function that is called when the job is asked to stop, before this rank leaves.
 
     All ranks call theirs at the same commit, in the order in which they were added, and may use
@@ -131,7 +139,7 @@ def on_stop(function):
     return function
 
 
-def stop_grace():
+def stop_grace() -> Optional[float]:
     """How long the launcher waits, after it was asked to stop the job, before it ends the ranks.
 
     Returns: Seconds, a float; None without a limit, or when the job is not being stopped.
@@ -178,7 +186,7 @@ def _copied(value, copy_leaf, memo):
 
 
 
-class State(object):
+class State:
     """The data that training needs to continue after a change of the world.
 
     commit() keeps a copy in memory, restore() brings it back, and sync() gives all ranks the state
@@ -189,6 +197,10 @@ class State(object):
         get_rank: Returns the rank of this process, such as hvd.rank.
     """
 
+    if TYPE_CHECKING:  # the values of a state are attributes of any name
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
     def __init__(self, bcast_object, get_rank):
         self._bcast_object = bcast_object
         self._rank = get_rank
@@ -196,7 +208,7 @@ class State(object):
         self._last_updated_timestamp = 0
         self._reset_callbacks = []
 
-    def register_reset_callbacks(self, callbacks):
+    def register_reset_callbacks(self, callbacks: Iterable[Callable[[], Any]]) -> None:
         """Adds functions that are called after the world has changed.
 
         Args:
@@ -204,7 +216,7 @@ class State(object):
         """
         self._reset_callbacks.extend(callbacks)
 
-    def on_reset(self):
+    def on_reset(self) -> None:
         """Called after the world has changed: runs reset() and then the callbacks."""
         self._host_messages = _HostMessages()
         self.reset()
@@ -224,7 +236,7 @@ class State(object):
         """
         self._host_messages.put((timestamp, update_res))
 
-    def commit(self):
+    def commit(self) -> None:
         """Saves the state, then does what check_host_updates() does.
 
         Raises:
@@ -235,7 +247,7 @@ class State(object):
         self.save()
         self.check_host_updates()
 
-    def check_host_updates(self):
+    def check_host_updates(self) -> None:
         """Raises an exception on all ranks when the hosts have changed. All ranks call it at the same points.
 
         Under `hvdrun --elastic` it sends nothing as long as nothing has happened, and when the job is to
@@ -277,19 +289,19 @@ class State(object):
                 result |= update
         return last, result
 
-    def save(self):
+    def save(self) -> None:
         """Keeps a copy of the state in memory. Implemented by subclasses."""
         raise NotImplementedError('{} needs a method save().'.format(type(self).__name__))
 
-    def restore(self):
+    def restore(self) -> None:
         """Brings back the copy that save() kept. Implemented by subclasses."""
         raise NotImplementedError('{} needs a method restore().'.format(type(self).__name__))
 
-    def sync(self):
+    def sync(self) -> None:
         """Gives all ranks the state of rank 0. A collective; implemented by subclasses."""
         raise NotImplementedError('{} needs a method sync().'.format(type(self).__name__))
 
-    def reset(self):
+    def reset(self) -> None:
         """Called after the world has changed, before the callbacks. Does nothing unless a subclass implements it."""
 
 
@@ -311,15 +323,15 @@ class ObjectState(State):
             setattr(self, name, value)
         super(ObjectState, self).__init__(bcast_object, get_rank)
 
-    def save(self):
+    def save(self) -> None:
         """Keeps the present values of the attributes."""
         self._saved_state = self._copy({name: getattr(self, name) for name in self._saved_state})
 
-    def restore(self):
+    def restore(self) -> None:
         """Sets the attributes to the values that save() kept."""
         self._take_saved_values()
 
-    def sync(self):
+    def sync(self) -> None:
         """Sets the attributes on all ranks to the values that rank 0 saved last. A collective."""
         if self._saved_state:
             self._saved_state = self._bcast_object(self._saved_state)
@@ -340,7 +352,7 @@ class ObjectState(State):
 # ---- the loop
 
 
-def reset_world():
+def reset_world() -> None:
     """Leaves the world and joins the next one, with the process sets that hvd.init() was given.
 
     Raises:
@@ -353,7 +365,7 @@ def reset_world():
     world.init(process_sets=process_sets.given_to_init())
 
 
-class _Synchronizer(object):
+class _Synchronizer:
     """Gives the ranks of each new world the same state, unless all of them have it.
 
     Ranks come to a new world for different reasons (one died on the way to a planned change, another took its place), so
@@ -385,7 +397,7 @@ class _Synchronizer(object):
         return all(word[0] for word in words)
 
 
-def run_fn(func, reset):
+def run_fn(func: Callable[..., R], reset: Callable[[], Any]) -> Callable[..., R]:
     """Wraps a training function so that it is run again after each change of the world.
 
     In an elastic job it continues after a HorovodInternalError from the last commit, and after a

@@ -13,7 +13,7 @@ from horovod.common.operations import process_set_id
 _in_use = {}
 
 
-class _NotPickled(object):
+class _NotPickled:
     """Travels in place of an object that cannot be pickled, so that all ranks raise."""
 
     def __init__(self, sentence):

@@ -5,7 +5,13 @@ front of it. An asynchronous call gives an int handle; the tensors of a pending 
 until synchronize() has seen its end.
 """
 
+from __future__ import annotations
+
 from horovod.common import _library, _waiting, registered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _KEPT_REQUESTS = 4096
 
@@ -14,7 +20,7 @@ _REDUCE_OPS = (_library.AVERAGE, _library.SUM, _library.ADASUM, _library.MIN, _l
 _RUN_BY_THE_INTERPRETER = ((_library.ALLREDUCE, 'allreduce'), (_library.BROADCAST, 'broadcast'))
 
 
-class Framework(object):
+class Framework:
     """The facts that Operations has to know about the tensors of a framework."""
 
     tensor_type = None  # of its tensors, where _library.runner is to be tried
@@ -71,7 +77,7 @@ class Framework(object):
         raise NotImplementedError()
 
 
-class _Pending(object):
+class _Pending:
     """A handle whose outputs the runtime makes."""
 
     __slots__ = ('inputs', 'splits_count', 'grouped')
@@ -111,7 +117,7 @@ def list_of_integers(splits):
     return splits
 
 
-class Operations(object):
+class Operations:
     def __init__(self, framework):
         _library.lib()  # ImportError now
         self._framework = framework
@@ -351,7 +357,7 @@ class Operations(object):
 
     # ---- handles
 
-    def poll(self, handle):
+    def poll(self, handle: int) -> bool:
         """Tells whether an asynchronous operation has finished, and makes progress.
 
         It reports the state at its entry, so the first call after the submission returns False. After
@@ -367,7 +373,7 @@ class Operations(object):
             _waiting.tick(is_counted=False)
         return done
 
-    def synchronize(self, handle):
+    def synchronize(self, handle: int) -> Any:
         """Waits for an asynchronous operation and returns its output.
 
         Handles may be waited for in any order. Ctrl-C and signal handlers run during the wait, and an

@@ -4,11 +4,17 @@ A set is registered on all ranks of the world: with init(process_sets=[...]), or
 when the job allows it (dynamic process sets).
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
 from horovod.common import _native
 from horovod.common.util import is_iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional, Sequence, Union
 
 _registered = []  # the ProcessSet objects that have an id
 _given = None  # the list that hvd.init() was given last
@@ -60,7 +66,7 @@ def _is_communicator(value):
     return type(value).__module__.split('.')[0] == 'mpi4py'
 
 
-class ProcessSet(object):
+class ProcessSet:
     """A group of ranks that runs collectives among its members.
 
     It can be used once it is registered: by hvd.init(process_sets=[...]) or hvd.add_process_set().
@@ -96,7 +102,7 @@ class ProcessSet(object):
     mpi_comm = None
     _definition = None  # the ranks that it was made of, of which the present world may have a part
 
-    def __init__(self, ranks_or_comm):
+    def __init__(self, ranks_or_comm: Any) -> None:
         if is_iterable(ranks_or_comm):
             ranks = list(ranks_or_comm)
             for rank in ranks:
@@ -121,7 +127,7 @@ class ProcessSet(object):
         if self in _registered:
             _registered.remove(self)
 
-    def size(self):
+    def size(self) -> Optional[int]:
         """Number of ranks in the set.
 
         Returns: An int; None while the set is not registered.
@@ -130,7 +136,7 @@ class ProcessSet(object):
             return None
         return _size_of(self.process_set_id)
 
-    def rank(self):
+    def rank(self) -> Optional[int]:
         """Rank of this process within the set.
 
         Returns: An int from 0; None while the set is not registered.
@@ -142,7 +148,7 @@ class ProcessSet(object):
             return None
         return _rank_in(self.process_set_id)
 
-    def included(self):
+    def included(self) -> Optional[bool]:
         """Tells whether this process is in the set.
 
         Returns: True or False; None when the ranks of the set are not known.
@@ -473,7 +479,7 @@ def _remove(process_set_id):
     return process_set_id
 
 
-def add_process_set(process_set):
+def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
     """Registers a process set while the job runs.
 
     Every rank of the world must call it, with the same ranks. It needs
@@ -515,7 +521,7 @@ def add_process_set(process_set):
     return process_set
 
 
-def remove_process_set(process_set):
+def remove_process_set(process_set: ProcessSet) -> bool:
     """Removes a registered process set while the job runs; operations pending on it fail.
 
     Every rank of the world must call it, with the same set. It needs dynamic process sets, as

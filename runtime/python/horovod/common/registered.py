@@ -39,7 +39,7 @@ def allocate(nbytes):
     return adopt(memory, nbytes) if memory else None
 
 
-class DeviceMemory(object):
+class DeviceMemory:
     """Memory of a CUDA device that the runtime made. It goes back to the runtime when the last tensor over it is gone,
     after the device is done with what it was given."""
 

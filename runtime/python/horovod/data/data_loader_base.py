@@ -4,7 +4,7 @@ import queue
 import threading
 
 
-class BaseDataLoader(object):
+class BaseDataLoader:
     """A loader of batches. Subclasses implement __len__() and the generator _iterate()."""
 
     def __len__(self):
@@ -24,12 +24,12 @@ class BaseDataLoader(object):
         return batch
 
 
-class _Failure(object):
+class _Failure:
     def __init__(self, error):
         self.error = error
 
 
-class AsyncDataLoaderMixin(object):
+class AsyncDataLoaderMixin:
     """Loads batches ahead in a thread. Put it before a loader among the base classes.
 
     The thread fills a queue with batches, epoch after epoch, from the first iteration until

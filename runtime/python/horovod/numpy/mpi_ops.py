@@ -1,10 +1,18 @@
 """The collectives on NumPy arrays, blocking and not, in place and not."""
 
+from __future__ import annotations
+
 import numpy
 
 from horovod.common import _library, objects
 from horovod.common import operations as _common_operations
 from horovod.common.process_sets import global_process_set
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Optional, Sequence
+    from numpy.typing import ArrayLike
+    from horovod.common.process_sets import ProcessSet
 
 Average = _library.AVERAGE
 Sum = _library.SUM
@@ -90,8 +98,8 @@ poll = _operations.poll
 synchronize = _operations.synchronize
 
 
-def allreduce_async(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
-                    process_set=global_process_set):
+def allreduce_async(tensor: ArrayLike, name: Optional[str] = None, op: int = Average, prescale_factor: float = 1.0,
+                    postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> int:
     """Starts an allreduce() and returns at once.
 
     Do not change the array before synchronize(), which raises HorovodInternalError if the operation
@@ -121,8 +129,9 @@ def allreduce_async(tensor, name=None, op=Average, prescale_factor=1.0, postscal
     return _operations.allreduce_async(tensor, False, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def allreduce_async_(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
-                     process_set=global_process_set):
+def allreduce_async_(tensor: numpy.ndarray, name: Optional[str] = None, op: int = Average,
+                     prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                     process_set: ProcessSet = global_process_set) -> int:
     """Starts an allreduce_(), which is in place, and returns at once.
 
     Do not change the array before synchronize(), which raises HorovodInternalError if the operation
@@ -147,8 +156,8 @@ def allreduce_async_(tensor, name=None, op=Average, prescale_factor=1.0, postsca
     return _operations.allreduce_async(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def allreduce(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
-              process_set=global_process_set):
+def allreduce(tensor: ArrayLike, name: Optional[str] = None, op: int = Average, prescale_factor: float = 1.0,
+              postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> numpy.ndarray:
     """Combines the arrays of all ranks into a new one on every rank.
 
     The result has the same bits on every rank.
@@ -176,8 +185,8 @@ def allreduce(tensor, name=None, op=Average, prescale_factor=1.0, postscale_fact
     return _operations.allreduce(tensor, False, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def allreduce_(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
-               process_set=global_process_set):
+def allreduce_(tensor: numpy.ndarray, name: Optional[str] = None, op: int = Average, prescale_factor: float = 1.0,
+               postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> numpy.ndarray:
     """Combines the arrays of all ranks in place.
 
     Args:
@@ -200,8 +209,9 @@ def allreduce_(tensor, name=None, op=Average, prescale_factor=1.0, postscale_fac
     return _operations.allreduce(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def grouped_allreduce_async(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
-                            process_set=global_process_set):
+def grouped_allreduce_async(tensors: Sequence[ArrayLike], name: Optional[str] = None, op: int = Average,
+                            prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                            process_set: ProcessSet = global_process_set) -> int:
     """Starts a grouped_allreduce() and returns at once.
 
     Do not change the arrays before synchronize(), which raises HorovodInternalError if the
@@ -228,8 +238,9 @@ def grouped_allreduce_async(tensors, name=None, op=Average, prescale_factor=1.0,
                                                process_set)
 
 
-def grouped_allreduce_async_(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
-                             process_set=global_process_set):
+def grouped_allreduce_async_(tensors: Sequence[numpy.ndarray], name: Optional[str] = None, op: int = Average,
+                             prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                             process_set: ProcessSet = global_process_set) -> int:
     """Starts a grouped_allreduce_(), which is in place, and returns at once.
 
     Do not change the arrays before synchronize(), which raises HorovodInternalError if the
@@ -257,8 +268,9 @@ def grouped_allreduce_async_(tensors, name=None, op=Average, prescale_factor=1.0
                                                process_set)
 
 
-def grouped_allreduce(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
-                      process_set=global_process_set):
+def grouped_allreduce(tensors: Sequence[ArrayLike], name: Optional[str] = None, op: int = Average,
+                      prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                      process_set: ProcessSet = global_process_set) -> List[numpy.ndarray]:
     """Combines several arrays of all ranks as one operation.
 
     The ranks agree about all of them at once; all succeed or all fail.
@@ -284,8 +296,9 @@ def grouped_allreduce(tensors, name=None, op=Average, prescale_factor=1.0, posts
                                                     process_set)))
 
 
-def grouped_allreduce_(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0,
-                       process_set=global_process_set):
+def grouped_allreduce_(tensors: Sequence[numpy.ndarray], name: Optional[str] = None, op: int = Average,
+                       prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                       process_set: ProcessSet = global_process_set) -> List[numpy.ndarray]:
     """Combines several arrays of all ranks as one operation, in place.
 
     Args:
@@ -310,7 +323,8 @@ def grouped_allreduce_(tensors, name=None, op=Average, prescale_factor=1.0, post
                                                      process_set)))
 
 
-def allgather_async(tensor, name=None, process_set=global_process_set):
+def allgather_async(tensor: ArrayLike, name: Optional[str] = None,
+                    process_set: ProcessSet = global_process_set) -> int:
     """Starts an allgather() and returns at once.
 
     Do not change the array before synchronize(), which raises HorovodInternalError if the operation
@@ -333,7 +347,8 @@ def allgather_async(tensor, name=None, process_set=global_process_set):
     return _operations.allgather_async(tensor, name, process_set)
 
 
-def allgather(tensor, name=None, process_set=global_process_set):
+def allgather(tensor: ArrayLike, name: Optional[str] = None,
+              process_set: ProcessSet = global_process_set) -> numpy.ndarray:
     """Concatenates the arrays of all ranks along dimension 0.
 
     Args:
@@ -358,7 +373,8 @@ def allgather(tensor, name=None, process_set=global_process_set):
     return synchronize(allgather_async(tensor, name, process_set))
 
 
-def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
+def grouped_allgather_async(tensors: Sequence[ArrayLike], name: Optional[str] = None,
+                            process_set: ProcessSet = global_process_set) -> int:
     """Starts a grouped_allgather() and returns at once.
 
     Do not change the arrays before synchronize(), which raises HorovodInternalError if the
@@ -381,7 +397,8 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     return _operations.grouped_allgather_async(tensors, name, process_set)
 
 
-def grouped_allgather(tensors, name=None, process_set=global_process_set):
+def grouped_allgather(tensors: Sequence[ArrayLike], name: Optional[str] = None,
+                      process_set: ProcessSet = global_process_set) -> List[numpy.ndarray]:
     """Concatenates several arrays of all ranks as one operation.
 
     Args:
@@ -402,7 +419,8 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
     return list(synchronize(grouped_allgather_async(tensors, name, process_set)))
 
 
-def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_async(tensor: ArrayLike, root_rank: int, name: Optional[str] = None,
+                    process_set: ProcessSet = global_process_set) -> int:
     """Starts a broadcast() and returns at once.
 
     Do not change the array before synchronize(), which raises HorovodInternalError if the operation
@@ -424,7 +442,8 @@ def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set
     return _operations.broadcast_async(tensor, False, root_rank, name, process_set)
 
 
-def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_async_(tensor: numpy.ndarray, root_rank: int, name: Optional[str] = None,
+                     process_set: ProcessSet = global_process_set) -> int:
     """Starts a broadcast_(), which is in place, and returns at once.
 
     Do not change the array before synchronize(), which raises HorovodInternalError if the operation
@@ -447,7 +466,8 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
     return _operations.broadcast_async(tensor, True, root_rank, name, process_set)
 
 
-def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast(tensor: ArrayLike, root_rank: int, name: Optional[str] = None,
+              process_set: ProcessSet = global_process_set) -> numpy.ndarray:
     """Gives every rank a copy of the root's array.
 
     Args:
@@ -467,7 +487,8 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     return _operations.broadcast(tensor, False, root_rank, name, process_set)
 
 
-def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_(tensor: numpy.ndarray, root_rank: int, name: Optional[str] = None,
+               process_set: ProcessSet = global_process_set) -> numpy.ndarray:
     """Overwrites the array with the root's.
 
     Args:
@@ -488,7 +509,8 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
     return _operations.broadcast(tensor, True, root_rank, name, process_set)
 
 
-def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+def alltoall_async(tensor: ArrayLike, splits: Optional[ArrayLike] = None,
+                   name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> int:
     """Starts an alltoall() and returns at once.
 
     Do not change the array before synchronize(), which raises HorovodInternalError if the operation
@@ -513,7 +535,8 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     return _operations.alltoall_async(tensor, splits, name, process_set)
 
 
-def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
+def alltoall(tensor: ArrayLike, splits: Optional[ArrayLike] = None,
+             name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Any:
     """Sends rows of the array to each rank and returns the rows that were sent to this one.
 
     Args:
@@ -541,8 +564,9 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     return received if splits is None else (received, received_splits)
 
 
-def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
-                        postscale_factor=1.0):
+def reducescatter_async(tensor: ArrayLike, name: Optional[str] = None, op: int = Average,
+                        process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                        postscale_factor: float = 1.0) -> int:
     """Starts a reducescatter() and returns at once.
 
     Do not change the array before synchronize(), which raises HorovodInternalError if the operation
@@ -568,8 +592,9 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
     return _operations.reducescatter_async(tensor, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def reducescatter(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
-                  postscale_factor=1.0):
+def reducescatter(tensor: ArrayLike, name: Optional[str] = None, op: int = Average,
+                  process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                  postscale_factor: float = 1.0) -> numpy.ndarray:
     """Combines the arrays of all ranks and gives each rank a share of the rows.
 
     Dimension 0 is shared equally; where that is not possible the first ranks get one row more.
@@ -594,8 +619,9 @@ def reducescatter(tensor, name=None, op=Average, process_set=global_process_set,
     return synchronize(reducescatter_async(tensor, name, op, process_set, prescale_factor, postscale_factor))
 
 
-def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
-                                postscale_factor=1.0):
+def grouped_reducescatter_async(tensors: Sequence[ArrayLike], name: Optional[str] = None, op: int = Average,
+                                process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                                postscale_factor: float = 1.0) -> int:
     """Starts a grouped_reducescatter() and returns at once.
 
     Do not change the arrays before synchronize(), which raises HorovodInternalError if the
@@ -621,8 +647,9 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
     return _operations.grouped_reducescatter_async(tensors, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def grouped_reducescatter(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
-                          postscale_factor=1.0):
+def grouped_reducescatter(tensors: Sequence[ArrayLike], name: Optional[str] = None, op: int = Average,
+                          process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                          postscale_factor: float = 1.0) -> List[numpy.ndarray]:
     """A reducescatter() of several arrays as one operation.
 
     Args:
@@ -647,7 +674,7 @@ def grouped_reducescatter(tensors, name=None, op=Average, process_set=global_pro
                                                         postscale_factor)))
 
 
-def join(device=-1):
+def join(device: int = -1) -> int:
     """Says that this rank has no more data and waits until every rank has said so.
 
     Meanwhile the allreduces of the other ranks go on without this one, which brings zeros to sums
@@ -666,7 +693,7 @@ def join(device=-1):
     return _operations.join()
 
 
-def barrier(process_set=global_process_set):
+def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Waits until every rank of the set has called barrier().
 
     Args:
@@ -679,7 +706,8 @@ def barrier(process_set=global_process_set):
     _operations.barrier(process_set)
 
 
-def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
+def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
+                     process_set: ProcessSet = global_process_set) -> Any:
     """Gives every rank a copy of the root's object.
 
     The object is pickled, by cloudpickle where that is installed.
@@ -704,7 +732,7 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
-def allgather_object(obj, name=None, process_set=global_process_set):
+def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """Gives every rank the objects of all ranks.
 
     The object is pickled, by cloudpickle where that is installed.

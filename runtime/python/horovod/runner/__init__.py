@@ -4,7 +4,7 @@ not available yet, and importing it is an ImportError that names it."""
 import warnings
 
 
-class _HorovodArgs(object):
+class _HorovodArgs:
     """The settings of horovodrun's command line, as attributes: None where it says nothing."""
 
     def __init__(self):

@@ -16,7 +16,7 @@ from horovod.torch.parameters import after_gradient, keep_travel_name, names_of,
 from horovod.torch.wrapping import plain_step
 
 
-class _DistributedAdasumOptimizer(object):
+class _DistributedAdasumOptimizer:
     """The class that DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
 
     def _hvd_setup(self, named_parameters, compression, backward_passes_per_step):

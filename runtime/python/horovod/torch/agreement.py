@@ -32,7 +32,7 @@ _AT_ONCE, _LATE = 1, 50
 _STEP, _NAMES, _CALLS, _ALL_AT_STEP, _NONE_DROPS, _ALL_DROP, _PATIENCE, _NONE_SAYS_NO = 0, 2, 4, 6, 7, 8, 9, 10
 
 
-class Outcome(object):
+class Outcome:
     """Of a round."""
 
     __slots__ = ('all_at_step', 'all_drop', 'says_no', 'patience', 'alike', 'agreed', 'present')
@@ -48,7 +48,7 @@ class Outcome(object):
         self.present = row[_HEAD + count:]  # 0 where no rank has one, else -1, or -1 - sparse dimensions
 
 
-class Agreement(object):
+class Agreement:
     """The rounds of one optimizer. name(): under which they travel in this world."""
 
     def __init__(self, name, process_set):

@@ -1,13 +1,19 @@
 """Compression of gradients for the way between the ranks."""
 
+from __future__ import annotations
+
 import torch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Tuple
 
-class Compressor(object):
+
+class Compressor:
     """Interface of what allreduce() and DistributedOptimizer accept as `compression`."""
 
     @staticmethod
-    def compress(tensor):
+    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
         """Makes the tensor to send.
 
         Args:
@@ -18,7 +24,7 @@ class Compressor(object):
         raise NotImplementedError('a Compressor needs a static method compress(tensor)')
 
     @staticmethod
-    def decompress(tensor, ctx):
+    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
         """Undoes compress().
 
         Args:
@@ -34,7 +40,7 @@ class NoneCompressor(Compressor):
     """Sends the tensor as it is."""
 
     @staticmethod
-    def compress(tensor):
+    def compress(tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
         """Returns the tensor itself.
 
         Args:
@@ -45,7 +51,7 @@ class NoneCompressor(Compressor):
         return tensor, None
 
     @staticmethod
-    def decompress(tensor, ctx):
+    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
         """Returns the tensor itself.
 
         Args:
@@ -63,7 +69,7 @@ class FP16Compressor(Compressor):
     dtype = torch.float16
 
     @classmethod
-    def compress(cls, tensor):
+    def compress(cls, tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]:
         """Converts a floating point tensor to 16 bits, where it is; leaves others as they are.
 
         Args:
@@ -76,7 +82,7 @@ class FP16Compressor(Compressor):
         return tensor, None
 
     @staticmethod
-    def decompress(tensor, ctx):
+    def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
         """Converts the tensor back.
 
         Args:
@@ -94,7 +100,7 @@ class BF16Compressor(FP16Compressor):
     dtype = torch.bfloat16
 
 
-class Compression(object):
+class Compression:
     """The values for the argument `compression`: hvd.Compression.none, hvd.Compression.fp16 and hvd.Compression.bf16."""
 
     none = NoneCompressor

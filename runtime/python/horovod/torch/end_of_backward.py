@@ -14,7 +14,7 @@ _expecting = {}  # id of an optimizer -> (weak reference, thread) where it has n
 _graph_task = getattr(torch._C, '_current_graph_task_id', None)
 
 
-class _Callback(object):
+class _Callback:
     """Queued in autograd, which calls it at the end, or drops it."""
 
     __slots__ = ('_optimizer', '_has_run')
@@ -64,7 +64,7 @@ def end_together(optimizers):
         raise first_error
 
 
-class Guard(object):
+class Guard:
     """Watches a gradient that is not combined yet when backward() ends, since other ranks have not computed it. A script that
     changes it before step() changes what is thrown away, or what is being sent: silently wrong numbers. While its memory
     is under way, p.grad is a copy."""

@@ -1,13 +1,20 @@
 """Broadcasting models, optimizers and any Python object."""
 
+from __future__ import annotations
+
 import torch
 
 from horovod.common import objects
 from horovod.torch import gradient_memory, mpi_ops, wrapping
 from horovod.torch.mpi_ops import Sum, allreduce, broadcast_async_, global_process_set, rank, synchronize
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, List, Mapping, Optional, Tuple, Union
+    from horovod.common.process_sets import ProcessSet
 
-def broadcast_parameters(params, root_rank):
+
+def broadcast_parameters(params: Union[Mapping[str, Any], Iterable[Tuple[str, Any]]], root_rank: int) -> None:
     """Gives every rank the root's parameters, in place.
 
     Args:
@@ -66,7 +73,8 @@ def _finish(pending):
         raise first_error
 
 
-def broadcast_optimizer_state(optimizer, root_rank, model=None):
+def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
+                              model: Optional[torch.nn.Module] = None) -> None:
     """Gives every rank the root's optimizer: its state and the options of its parameter groups.
 
     An optimizer without state first gets the state that one step on zero gradients leaves, and zero
@@ -137,7 +145,7 @@ def broadcast_optimizer_state(optimizer, root_rank, model=None):
     _finish(pending)
 
 
-class _Layout(object):
+class _Layout:
     """Which parameters an optimizer has: for each group pairs of name and shape. Names are None unless all are known, from the
     model, from DistributedOptimizer or from torch."""
 
@@ -241,7 +249,8 @@ def _agree(fine, sentence, name):
                          'than this rank.'.format(int(bad)))
 
 
-def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
+def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
+                     process_set: ProcessSet = global_process_set) -> Any:
     """Gives every rank a copy of the root's object.
 
     The object is pickled, by cloudpickle where that is installed.
@@ -266,7 +275,7 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
-def allgather_object(obj, name=None, process_set=global_process_set):
+def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """Gives every rank the objects of all ranks.
 
     The object is pickled, by cloudpickle where that is installed.

@@ -34,7 +34,7 @@ def _described(tensor, order=gradient_memory.CONTIGUOUS):
     return dtype, gradient_memory.memory_shape(tensor.shape, order)
 
 
-class GradientBucket(object):
+class GradientBucket:
     """The memory of a bucket, made for the forms that its parameters have when the first gradient comes, and anew when one
     of them has changed. `gradients` have a `parameter()` and their `place` among them."""
 

@@ -81,7 +81,7 @@ def pays_for_a_home(p):
     return p.device.type == 'cpu' and p.numel() * p.element_size() > HOME_ABOVE
 
 
-class GradientForm(object):
+class GradientForm:
     """All that decides how a gradient is described, and that description."""
 
     __slots__ = ('_dtype', '_device', '_shape', '_strides', 'description')
@@ -98,7 +98,7 @@ class GradientForm(object):
                 and tensor.shape == self._shape and tensor.stride() == self._strides and not tensor.requires_grad)
 
 
-class GradientHome(object):
+class GradientHome:
     """Registered memory for the gradient of one parameter. It is lent to one tensor at a time."""
 
     __slots__ = ('_buffer', '_idle_references', '_dtype', '_shape', '_count', '_nbytes', '_unavailable', '_address',

@@ -4,6 +4,8 @@ Nothing here is compiled: the runtime gets pointers. The blocking calls that are
 what their gradients are is in autograd.py.
 """
 
+from __future__ import annotations
+
 import torch
 
 from horovod.common import basics as _common_basics
@@ -16,6 +18,11 @@ from horovod.torch.autograd import (
     HorovodAllgather, HorovodAllreduce, HorovodAlltoall, HorovodBroadcast, HorovodGroupedAllgather,
     HorovodGroupedAllreduce, HorovodGroupedReducescatter, HorovodReducescatter)
 from horovod.torch.compression import Compression
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, List, Optional, Sequence, Type, Union
+    from horovod.torch.compression import Compressor
 
 _basics = _common_basics.shared()
 
@@ -76,7 +83,7 @@ def _wants_gradient(*tensors):
 _UNCHECKED = {'check_invariants': False} if hasattr(torch.sparse, 'check_sparse_tensor_invariants') else {}
 
 
-def sparse_zeros(p, sparse_dim, entries=0):
+def sparse_zeros(p: torch.Tensor, sparse_dim: int, entries: int = 0) -> torch.Tensor:
     """Makes a sparse tensor of zeros, for a parameter without a sparse gradient in this step.
 
     Args:
@@ -94,8 +101,9 @@ def sparse_zeros(p, sparse_dim, entries=0):
 # ---- allreduce
 
 
-def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                    process_set=global_process_set):
+def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
+                    op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                    process_set: ProcessSet = global_process_set) -> int:
     """Starts an allreduce() and returns at once.
 
     Do not change the tensor before synchronize(), which raises HorovodInternalError if the
@@ -129,8 +137,9 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
     return _operations.allreduce_async(tensor, False, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                     process_set=global_process_set):
+def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
+                     op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                     process_set: ProcessSet = global_process_set) -> int:
     """Starts an allreduce_(), which is in place, and returns at once.
 
     Do not change the tensor before synchronize(), which raises HorovodInternalError if the
@@ -159,8 +168,9 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
     return _operations.allreduce_async(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
-              postscale_factor=1.0, process_set=global_process_set):
+def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
+              compression: Type[Compressor] = Compression.none, op: Optional[int] = None, prescale_factor: float = 1.0,
+              postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """Combines the tensors of all ranks into a new one on every rank. Differentiable.
 
     The result has the same bits on every rank.
@@ -199,8 +209,9 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     return compression.decompress(reduced, ctx)
 
 
-def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-               process_set=global_process_set):
+def allreduce_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
+               op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+               process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """Combines the tensors of all ranks in place.
 
     Args:
@@ -227,8 +238,9 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
     return _operations.allreduce(tensor, True, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                            process_set=global_process_set):
+def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
+                            name: Optional[str] = None, op: Optional[int] = None, prescale_factor: float = 1.0,
+                            postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> int:
     """Starts a grouped_allreduce() and returns at once.
 
     Do not change the tensors before synchronize(), which raises HorovodInternalError if the
@@ -260,8 +272,9 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
                                                process_set)
 
 
-def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                             process_set=global_process_set):
+def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
+                             name: Optional[str] = None, op: Optional[int] = None, prescale_factor: float = 1.0,
+                             postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> int:
     """Starts a grouped_allreduce_(), which is in place, and returns at once.
 
     Do not change the tensors before synchronize(), which raises HorovodInternalError if the
@@ -293,8 +306,10 @@ def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale
                                                process_set)
 
 
-def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
-                      postscale_factor=1.0, process_set=global_process_set):
+def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] = None, name: Optional[str] = None,
+                      compression: Type[Compressor] = Compression.none, op: Optional[int] = None,
+                      prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                      process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
     """Combines several tensors of all ranks as one operation. Differentiable.
 
     The ranks agree about all of them at once; all succeed or all fail.
@@ -333,8 +348,9 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
     return [compression.decompress(t, ctx) for t, ctx in zip(reduced, contexts)]
 
 
-def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                       process_set=global_process_set):
+def grouped_allreduce_(tensors: Sequence[torch.Tensor], average: Optional[bool] = None, name: Optional[str] = None,
+                       op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                       process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
     """Combines several tensors of all ranks as one operation, in place.
 
     Args:
@@ -362,7 +378,8 @@ def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_facto
                                                      process_set)))
 
 
-def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
+def sparse_allreduce_async(tensor: torch.Tensor, name: str, op: int,
+                           process_set: ProcessSet = global_process_set) -> Callable[[], torch.Tensor]:
     """Starts a sum or average of sparse tensors and returns at once.
 
     The entries travel, not the zeros between them.
@@ -404,7 +421,8 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
 # ---- allgather
 
 
-def allgather_async(tensor, name=None, process_set=global_process_set):
+def allgather_async(tensor: torch.Tensor, name: Optional[str] = None,
+                    process_set: ProcessSet = global_process_set) -> int:
     """Starts an allgather() and returns at once.
 
     Do not change the tensor before synchronize(), which raises HorovodInternalError if the
@@ -428,7 +446,8 @@ def allgather_async(tensor, name=None, process_set=global_process_set):
     return _operations.allgather_async(tensor, name, process_set)
 
 
-def allgather(tensor, name=None, process_set=global_process_set):
+def allgather(tensor: torch.Tensor, name: Optional[str] = None,
+              process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """Concatenates the tensors of all ranks along dimension 0. Differentiable.
 
     Args:
@@ -456,7 +475,8 @@ def allgather(tensor, name=None, process_set=global_process_set):
     return synchronize(allgather_async(tensor, name, process_set))
 
 
-def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
+def grouped_allgather_async(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
+                            process_set: ProcessSet = global_process_set) -> int:
     """Starts a grouped_allgather() and returns at once.
 
     Do not change the tensors before synchronize(), which raises HorovodInternalError if the
@@ -481,7 +501,8 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     return _operations.grouped_allgather_async(tensors, name, process_set)
 
 
-def grouped_allgather(tensors, name=None, process_set=global_process_set):
+def grouped_allgather(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
+                      process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
     """Concatenates several tensors of all ranks as one operation. Differentiable.
 
     Args:
@@ -508,7 +529,8 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
 # ---- broadcast
 
 
-def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
+                    process_set: ProcessSet = global_process_set) -> int:
     """Starts a broadcast() and returns at once.
 
     Do not change the tensor before synchronize(), which raises HorovodInternalError if the
@@ -531,7 +553,8 @@ def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set
     return _operations.broadcast_async(tensor, False, root_rank, name, process_set)
 
 
-def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
+                     process_set: ProcessSet = global_process_set) -> int:
     """Starts a broadcast_(), which is in place, and returns at once.
 
     Do not change the tensor before synchronize(), which raises HorovodInternalError if the
@@ -555,7 +578,8 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
     return _operations.broadcast_async(tensor, True, root_rank, name, process_set)
 
 
-def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
+              process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """Gives every rank a copy of the root's tensor. Differentiable.
 
     Args:
@@ -578,7 +602,8 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     return _operations.broadcast(tensor, False, root_rank, name, process_set)
 
 
-def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
+def broadcast_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
+               process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """Overwrites the tensor with the root's.
 
     Args:
@@ -603,7 +628,8 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
 # ---- alltoall
 
 
-def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+def alltoall_async(tensor: torch.Tensor, splits: Union[torch.Tensor, Sequence[int], None] = None,
+                   name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> int:
     """Starts an alltoall() and returns at once.
 
     Do not change the tensor before synchronize(), which raises HorovodInternalError if the
@@ -629,7 +655,8 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     return _operations.alltoall_async(tensor, splits, name, process_set)
 
 
-def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
+def alltoall(tensor: torch.Tensor, splits: Union[torch.Tensor, Sequence[int], None] = None, name: Optional[str] = None,
+             process_set: ProcessSet = global_process_set) -> Any:
     """Sends rows of the tensor to each rank and returns the rows that were sent to this one. Differentiable.
 
     Args:
@@ -664,8 +691,9 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
 # ---- reducescatter
 
 
-def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
-                        postscale_factor=1.0):
+def reducescatter_async(tensor: torch.Tensor, name: Optional[str] = None, op: int = Average,
+                        process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                        postscale_factor: float = 1.0) -> int:
     """Starts a reducescatter() and returns at once.
 
     Do not change the tensor before synchronize(), which raises HorovodInternalError if the
@@ -693,8 +721,9 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
     return _operations.reducescatter_async(tensor, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
-                  prescale_factor=1.0, postscale_factor=1.0):
+def reducescatter(tensor: torch.Tensor, name: Optional[str] = None, compression: Type[Compressor] = Compression.none,
+                  op: int = Average, process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                  postscale_factor: float = 1.0) -> torch.Tensor:
     """Combines the tensors of all ranks and gives each rank a share of the rows. Differentiable.
 
     Dimension 0 is shared equally; where that is not possible the first ranks get one row more.
@@ -729,8 +758,9 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
     return compression.decompress(reduced, ctx)
 
 
-def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
-                                postscale_factor=1.0):
+def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[str] = None, op: int = Average,
+                                process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                                postscale_factor: float = 1.0) -> int:
     """Starts a grouped_reducescatter() and returns at once.
 
     Do not change the tensors before synchronize(), which raises HorovodInternalError if the
@@ -759,8 +789,10 @@ def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=glob
     return _operations.grouped_reducescatter_async(tensors, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average,
-                          process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0):
+def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
+                          compression: Type[Compressor] = Compression.none, op: int = Average,
+                          process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                          postscale_factor: float = 1.0) -> List[torch.Tensor]:
     """A reducescatter() of several tensors as one operation. Differentiable.
 
     Args:
@@ -798,7 +830,7 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
 # ---- without tensors
 
 
-def join(device=-1):
+def join(device: int = -1) -> int:
     """Says that this rank has no more data and waits until every rank has said so.
 
     Meanwhile the allreduces of the other ranks go on without this one, which brings zeros to sums
@@ -822,7 +854,7 @@ def join(device=-1):
     return _operations.join()
 
 
-def barrier(process_set=global_process_set):
+def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Waits until every rank of the set has called barrier().
 
     Args:

@@ -10,6 +10,8 @@ At the end of each backward() the ranks agree which gradients all of them have c
 backward() returns. The others stay under way, watched by a Guard, until step() or synchronize().
 """
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import warnings
@@ -29,8 +31,22 @@ from horovod.torch.parameters import (
     after_gradient, apart_by_device, bytes_of_gradient, check_groups, default_name, groups_of, in_name_order,
     keep_travel_name, loses_hook, names_of, remove_hooks, small_together, travel_name)
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ContextManager, Iterable, Optional, Sequence, Tuple, Type, Union
+    from horovod.common.process_sets import ProcessSet
+    from horovod.torch.compression import Compressor
 
-class _Exchange(object):
+    class WrappedOptimizer(torch.optim.Optimizer):
+        """What DistributedOptimizer() gives: the optimizer itself, with these besides."""
+
+        def synchronize(self) -> None: ...
+        def skip_synchronize(self) -> ContextManager[Any]: ...
+        def discard(self) -> None: ...
+        def set_backward_passes_per_step(self, passes: int) -> None: ...
+
+
+class _Exchange:
     """Gradients that were submitted together."""
 
     __slots__ = ('group', 'handle', 'wait', 'bucket')
@@ -43,7 +59,7 @@ class _Exchange(object):
 
 
 
-class _Gradient(object):
+class _Gradient:
     """The gradient of one parameter, from autograd to step(). The parameter's hooks own it, so it holds the parameter
     weakly. A step looks at it some ten times, which attributes make cheaper than dictionaries of tensors, and each object that
     a step makes for a gradient brings the next run of the garbage collector nearer."""
@@ -76,7 +92,7 @@ class _Gradient(object):
         self.exchange = self.tensor = self.context = None
 
 
-class _DistributedOptimizer(object):
+class _DistributedOptimizer:
     """The class that DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
 
     def _hvd_setup(self, named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
@@ -959,9 +975,13 @@ def _all_ready(group):
     return True
 
 
-def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
-                         op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
-                         process_set=global_process_set, gradient_as_bucket_view=False):
+def DistributedOptimizer(optimizer: torch.optim.Optimizer,
+                         named_parameters: Optional[Iterable[Tuple[str, torch.Tensor]]] = None,
+                         compression: Type[Compressor] = Compression.none, backward_passes_per_step: int = 1,
+                         op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
+                         groups: Union[int, Sequence[Sequence[torch.Tensor]], None] = None,
+                         sparse_as_dense: bool = False, process_set: ProcessSet = global_process_set,
+                         gradient_as_bucket_view: bool = False) -> WrappedOptimizer:
     """Has an optimizer combine gradients over all ranks before each step.
 
     Gradients are exchanged while backward() runs, and combined when it returns: clip or unscale

@@ -55,7 +55,7 @@ def in_name_order(parameters, names):
     return sorted(parameters, key=lambda p: _name_key(names[p]))
 
 
-class _TravelNames(object):
+class _TravelNames:
     """Names under which gradients travel, unlike for any two parameters of this process: the second parameter that is
     called `weight` in a world, of another model say, travels as `weight#2`."""
 

@@ -1,5 +1,7 @@
 """Batch normalisation whose mean and variance are those of the batches of all ranks together."""
 
+from __future__ import annotations
+
 import torch
 from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -28,7 +30,7 @@ class SyncBatchNorm(_BatchNorm):
         if x.dim() < 2:
             raise ValueError('hvd.SyncBatchNorm takes inputs of at least two dimensions, but got {}.'.format(x.dim()))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Normalises a batch. While training it is a collective of all ranks.
 
         Args:

@@ -35,7 +35,7 @@ def _without_ours(state, optimizer):
     return {name: value for name, value in state.items() if name not in ours and (value is not own_step or value is None)}
 
 
-class _Extended(object):
+class _Extended:
     """Has pickle and copy make an optimizer of the class that the script chose."""
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class _Extended(object):
         return tuple(parts) + tuple(reduced[3:])
 
 
-class _OtherStep(object):
+class _OtherStep:
     """Where the optimizer had a step of its own as an attribute, or where its class has one that takes more than a closure:
     hands on to it what the caller of step() gave."""
 

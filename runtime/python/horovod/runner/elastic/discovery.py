@@ -7,7 +7,7 @@ import subprocess
 SCRIPT_LIMIT_S = 60  # a script that hangs must not hang the job
 
 
-class HostDiscovery(object):
+class HostDiscovery:
     """Interface: subclasses tell which hosts there are now."""
 
     def find_available_hosts_and_slots(self):

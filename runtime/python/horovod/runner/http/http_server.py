@@ -19,7 +19,7 @@ SILENCE_LIMIT_S = 3  # of a client within a request
 _OK, _BAD_REQUEST, _NOT_FOUND, _TIMEOUT, _TOO_LARGE, _FULL = 200, 400, 404, 408, 413, 507
 
 
-class _Store(object):
+class _Store:
     """Values by scope and key, within a bound. Any thread."""
 
     def __init__(self):
@@ -151,7 +151,7 @@ class _Server(http.server.ThreadingHTTPServer):
             http.server.ThreadingHTTPServer.handle_error(self, request, client_address)
 
 
-class RendezvousServer(object):
+class RendezvousServer:
     """The server at which ranks meet whose environment has HOROVOD_GLOO_RENDEZVOUS_ADDR and _PORT.
 
     Args:

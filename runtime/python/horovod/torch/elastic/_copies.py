@@ -39,7 +39,7 @@ def copied(value, room=None):
     return copy.deepcopy(value)
 
 
-class _Plan(object):
+class _Plan:
     """Where the values of a state_dict() lie, so that the next copy needs no state_dict(): making one costs more than
     copying a small model."""
 

@@ -1,10 +1,16 @@
 """A sampler that does not repeat, within an epoch, what was processed before the world changed."""
 
+from __future__ import annotations
+
 import random
 
 import torch
 
 from horovod.torch.mpi_ops import rank, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator
 
 
 class ElasticSampler(torch.utils.data.Sampler):
@@ -18,7 +24,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         seed: Seed of the shuffling; the same on every rank.
     """
 
-    def __init__(self, dataset, shuffle=True, seed=0):
+    def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0) -> None:
         self.dataset = dataset
         self.shuffle = shuffle
         self.seed = seed
@@ -27,7 +33,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.processed_indices = set()
         self.reset()
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """Begins an epoch: another order, nothing processed.
 
         Args:
@@ -37,7 +43,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.processed_num = 0
         self.reset()
 
-    def record_batch(self, batch_idx, batch_size):
+    def record_batch(self, batch_idx: int, batch_size: int) -> None:
         """Notes that every rank has processed a batch.
 
         Args:
@@ -46,14 +52,14 @@ class ElasticSampler(torch.utils.data.Sampler):
         """
         self.processed_num += batch_size * self.num_replicas
 
-    def state_dict(self):
+    def state_dict(self) -> Dict[str, Any]:
         """The epoch and how many indices all ranks have processed in it.
 
         Returns: A dict.
         """
         return {'epoch': self.epoch, 'processed_num': self.processed_num}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """Continues from such a state and shares what is left.
 
         Args:
@@ -63,7 +69,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.processed_num = state_dict['processed_num']
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         """Shares what is left of the epoch among the ranks of the present world."""
         self.num_replicas = size()
         self.rank = rank()
@@ -74,11 +80,11 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.num_samples = -(-len(self.remaining_indices) // self.num_replicas)
         self.total_size = self.num_samples * self.num_replicas
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         indices = list(self.remaining_indices)
         while indices and len(indices) < self.total_size:  # so that all ranks have equally many
             indices += indices[:self.total_size - len(indices)]
         return iter(indices[self.rank:self.total_size:self.num_replicas])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples

@@ -1,5 +1,7 @@
 """The state of a model, its optimizer and a sampler, beside plain values."""
 
+from __future__ import annotations
+
 import copy
 import types
 import weakref
@@ -12,8 +14,12 @@ from horovod.torch.elastic.sampler import ElasticSampler
 from horovod.torch.functions import broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from horovod.torch.mpi_ops import rank
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
 
-class StateHandler(object):
+
+class StateHandler:
     """Saves, restores and broadcasts one kind of value.
 
     Args:
@@ -199,7 +205,8 @@ class TorchState(ObjectState):
         state = hvd.elastic.TorchState(model=model, optimizer=optimizer, epoch=0)
     """
 
-    def __init__(self, model=None, optimizer=None, **kwargs):
+    def __init__(self, model: Optional[torch.nn.Module] = None, optimizer: Optional[torch.optim.Optimizer] = None,
+                 **kwargs: Any) -> None:
         kwargs.update((name, value) for name, value in (('model', model), ('optimizer', optimizer))
                       if value is not None)
         handlers = {name: _handler_of(value) for name, value in kwargs.items()}
@@ -209,25 +216,25 @@ class TorchState(ObjectState):
         super(TorchState, self).__init__(bcast_object=broadcast_object, get_rank=rank, **{
             name: value for name, value in kwargs.items() if name not in self._handlers})
 
-    def save(self):
+    def save(self) -> None:
         """Keeps a copy of everything in memory."""
         for handler in self._handlers.values():
             handler.save()
         super(TorchState, self).save()
 
-    def restore(self):
+    def restore(self) -> None:
         """Brings back what save() kept."""
         for handler in self._handlers.values():
             handler.restore()
         super(TorchState, self).restore()
 
-    def sync(self):
+    def sync(self) -> None:
         """Gives all ranks the state of rank 0. A collective."""
         for handler in self._handlers.values():
             handler.sync()
         super(TorchState, self).sync()
 
-    def reset(self):
+    def reset(self) -> None:
         """Shares what is left of each sampler among the ranks of the new world."""
         for handler in self._handlers.values():
             if isinstance(handler.value, ElasticSampler):

@@ -4,7 +4,7 @@ import collections
 import re
 
 
-class HostInfo(object):
+class HostInfo:
     """A host and the number of its slots.
 
     Args:
@@ -32,7 +32,7 @@ class HostInfo(object):
         return HostInfo(hostname, int(slots))
 
 
-class SlotInfo(object):
+class SlotInfo:
     """The place of one rank.
 
     Args:

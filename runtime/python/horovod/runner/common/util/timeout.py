@@ -7,7 +7,7 @@ class TimeoutException(Exception):
     """Something took too long."""
 
 
-class Timeout(object):
+class Timeout:
     """A deadline that is passed on.
 
     Args:
