@@ -11,6 +11,7 @@
 
 #include "hvd/hvd.h"
 #include "runtime/api/from_python/runner.h"
+#include "runtime/api/private_entries.h"
 #include "runtime/api/runtime.h"
 #include "runtime/api/translate.h"
 #include "runtime/backends/cuda/cuda_plugin.h"

@@ -154,8 +154,9 @@ Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpe
   spec->op = static_cast<ReduceOp>(known.reduce_op);
   spec->root = static_cast<uint32_t>(known.root_rank);
   spec->process_set = known.process_set;
-  spec->prescale = known.prescale;
-  spec->postscale = known.postscale;
+  const bool exact = (known.flags & HVD_EXACT_SCALES) != 0;
+  spec->prescale = exact || known.prescale != 0 ? known.prescale : 1;
+  spec->postscale = exact || known.postscale != 0 ? known.postscale : 1;
   if (known.name != nullptr) {
     spec->name = known.name;
   } else {

@@ -114,6 +114,7 @@ std::optional<int64_t> Call(const Runner& runner, PyObject* const* arguments, ss
     input.tensor().output = output.tensor().output;
   }
   request.struct_size = sizeof request;
+  request.flags = HVD_EXACT_SCALES;
   request.collective = runner.options.collective;
   request.tensor = &input.tensor();
   request.tensor_count = 1;

@@ -20,7 +20,7 @@ struct RunnerOptions {
   int64_t slice_ms = 0;    // a call returns after this time, done or not; 0: it only starts
 };
 
-// A new reference to a Python function (see hvd_python_runner in hvd.h), or null: this process
+// A new reference to a Python function (see private_entries.h), or null: this process
 // has no Python that can be used, or the tensors of this type are not shown. The type and the
 // options are kept for good. The interpreter lock is held; no exception is left set.
 PyObject* MakeRunner(PyObject* tensor_type, RunnerOptions options);

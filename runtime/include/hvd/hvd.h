@@ -162,10 +162,6 @@ HVD_EXPORT int32_t hvd_give_up(void);
 HVD_EXPORT int32_t hvd_start_timeline(const char* path, int32_t mark_cycles);
 /* The file is complete when this returns. Does nothing where none is written. */
 HVD_EXPORT int32_t hvd_stop_timeline(void);
-/* For the launcher, when a collective takes too long: this process handles `signal`, a real-time
- * one, by writing the stacks of its threads, as Python's faulthandler does, to the end of `fd`, a
- * memfd called "hvd-stacks". 0, 0: it does not. */
-HVD_EXPORT int32_t hvd_note_stacks(int32_t signal, int32_t fd);
 
 HVD_EXPORT int32_t hvd_is_initialized(void);
 
@@ -180,8 +176,6 @@ HVD_EXPORT int32_t hvd_cross_size(void);
 HVD_EXPORT int32_t hvd_is_homogeneous(void);
 /* The number of this world, which grows with each world joined. */
 HVD_EXPORT int64_t hvd_generation(void);
-/* The same, under the name of earlier releases. */
-HVD_EXPORT int64_t hvd_epoch(void);
 
 /* 1 in an elastic world: after hvd_shutdown() the next hvd_init() may join a world of other ranks,
  * also after this one broke. 0 in any other; -1 when not initialised. There hvd_init() renews
@@ -276,6 +270,10 @@ typedef struct hvd_tensor {
   void* stream;
 } hvd_tensor;
 
+typedef enum hvd_request_flag {
+  HVD_EXACT_SCALES = 1 /* prescale and postscale count as they are; 0.0 makes every element zero */
+} hvd_request_flag;
+
 typedef struct hvd_request {
   uint32_t struct_size;
   int32_t collective; /* hvd_collective */
@@ -287,9 +285,9 @@ typedef struct hvd_request {
   int32_t reduce_op;        /* hvd_reduce_op; allreduce and reducescatter */
   int32_t root_rank;        /* world rank; broadcast */
   int32_t process_set;      /* 0: the world */
-  uint32_t flags;           /* 0 */
-  /* The input is multiplied by `prescale` before the reduction and its result by `postscale`. There
-   * is no default: set 1.0 for no scaling, since 0.0 makes every element zero. */
+  uint32_t flags;           /* bits of hvd_request_flag */
+  /* The input is multiplied by `prescale` before the reduction and its result by `postscale`. 0.0,
+   * as in a zeroed request, means 1.0, unless HVD_EXACT_SCALES is set. */
   double prescale;
   double postscale;
   /* A group: `tensor` points to this many tensors, which succeed or fail together under one name
@@ -308,6 +306,20 @@ typedef struct hvd_request {
   /* The names, for the message of that error: UTF-8, one per line; copied. NULL: it shows none. */
   const char* members;
 } hvd_request;
+
+/* Values to begin with, to which a caller adds what it needs:
+ *   hvd_tensor tensor = HVD_TENSOR_INIT;
+ *   hvd_request request = HVD_REQUEST_INIT;
+ */
+#define HVD_INIT_OPTIONS_INIT \
+  { sizeof(hvd_init_options), 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, 0 }
+#define HVD_TENSOR_INIT \
+  { sizeof(hvd_tensor), HVD_FLOAT32, NULL, NULL, NULL, 0, 0, 0, 0, NULL }
+#define HVD_REQUEST_INIT                                                                       \
+  {                                                                                            \
+    sizeof(hvd_request), HVD_ALLREDUCE, NULL, NULL, HVD_SUM, 0, 0, 0, 1.0, 1.0, 0, 0, NULL, 0, \
+        NULL                                                                                   \
+  }
 
 typedef uint64_t hvd_handle; /* 0 is never a valid handle */
 
@@ -364,27 +376,6 @@ HVD_EXPORT int32_t hvd_run(const hvd_request* request);
  * goes on, and *handle is its handle, for hvd_wait. With every other result *handle is 0. `handle`
  * may be NULL where timeout_ms is < 0. */
 HVD_EXPORT int32_t hvd_run_for(const hvd_request* request, int64_t timeout_ms, hvd_handle* handle);
-
-/* ---- for the Python package ----------------------------------------------------------------- */
-
-/* A new reference to a Python function that runs a collective of one tensor (HVD_ALLREDUCE or
- * HVD_BROADCAST) as hvd_run_for does, or starts it as hvd_submit does where slice_ms is 0, in one
- * call and without ctypes. NULL where this process has no Python that libraries can see, or where
- * tensor_type has no exchange of DLPack 1 in C.
- *
- *   function(input, output, name, reduce_op, root_rank, process_set, prescale, postscale)
- *
- * gives 0 when the collective is done, its handle when it goes on after slice_ms, an hvd_status as
- * a negative number when it failed, and None, with nothing submitted, when it does not take such
- * tensors or arguments: then hvd_submit may, or says why not. Both tensors are of tensor_type
- * itself, in the processor's memory, of one type and shape, with at least one element and their
- * elements in a row; a collective in place has the same one twice. name is None or a str;
- * "OPERATION.name" names the collective.
- *
- * tensor_type is a PyObject*. The caller has the interpreter lock; a call of the function gives it
- * up while it waits. Never throws, and leaves no exception set. */
-HVD_EXPORT void* hvd_python_runner(void* tensor_type, int32_t collective, const char* operation,
-                                   int64_t slice_ms);
 
 /* ---- registered memory --------------------------------------------------------------------- */
 

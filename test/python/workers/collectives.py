@@ -66,6 +66,8 @@ def scaling():
     ones = torch.full((10,), 1.0)
     assert (hvd.allreduce(ones, op=hvd.Sum, prescale_factor=2.0, postscale_factor=3.0) == 6 * hvd.size()).all()
     assert (hvd.allreduce(ones, op=hvd.Average, prescale_factor=0.25, postscale_factor=4.0) == 1).all()
+    for factors in ({"prescale_factor": 0.0}, {"postscale_factor": 0.0}, {"prescale_factor": 0.0, "postscale_factor": 0.0}):
+        assert (hvd.allreduce(ones, op=hvd.Sum, **factors) == 0).all()
 
 
 def other_orders_on_other_ranks():

@@ -88,6 +88,37 @@ TEST_F(TranslateTest, ReadsARequest) {
   EXPECT_TRUE(spec.group.empty());
 }
 
+TEST_F(TranslateTest, AZeroedRequestIsNotScaled) {
+  request_.prescale = request_.postscale = 0;
+  RequestMemory memory;
+  RequestSpec spec;
+  ASSERT_TRUE(ReadRequest(&request_, &memory, &spec).ok());
+  EXPECT_EQ(spec.prescale, 1);
+  EXPECT_EQ(spec.postscale, 1);
+  request_.flags = HVD_EXACT_SCALES;
+  RequestSpec exact;
+  ASSERT_TRUE(ReadRequest(&request_, &memory, &exact).ok());
+  EXPECT_EQ(exact.prescale, 0);
+  EXPECT_EQ(exact.postscale, 0);
+}
+
+TEST_F(TranslateTest, InitialisersAreWholeRequests) {
+  hvd_request request = HVD_REQUEST_INIT;
+  hvd_tensor tensor = HVD_TENSOR_INIT;
+  const hvd_init_options options = HVD_INIT_OPTIONS_INIT;
+  EXPECT_EQ(options.struct_size, sizeof options);
+  tensor.input = tensor.output = data_.data();
+  tensor.shape = shape_.data();
+  tensor.ndim = 2;
+  request.tensor = &tensor;
+  RequestMemory memory;
+  RequestSpec spec;
+  ASSERT_TRUE(ReadRequest(&request, &memory, &spec).ok());
+  EXPECT_EQ(spec.prescale, 1);
+  EXPECT_EQ(spec.op, ReduceOp::kSum);
+  EXPECT_TRUE(spec.unnamed);
+}
+
 TEST_F(TranslateTest, AnUnnamedOneIsNamedLater) {
   request_.name = nullptr;
   RequestMemory memory;

@@ -43,6 +43,9 @@ BFLOAT16 = 10
 FLOAT8_E4M3 = 11
 FLOAT8_E5M2 = 12
 
+# hvd_request_flag: a scale factor of 0.0 is one
+EXACT_SCALES = 1
+
 # hvd_collective
 ALLREDUCE = 0
 ALLGATHER = 1
@@ -347,7 +350,7 @@ def _hash_of(members):
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), 'little') or 1, text[:_MOST_BYTES_OF_NAMES]
 
 
-class Request(object):
+class Request:
     """One collective, described once and submitted any number of times.
 
     It owns the C structures, so it must not be submitted by two threads at once. name None: the runtime numbers
@@ -381,7 +384,7 @@ class Request(object):
         self._splits = None if splits is None else (_int64 * max(len(splits), 1))(*splits)
         self._request = _Request(
             _REQUEST_SIZE, collective, None if name is None else name.encode('utf-8'),
-            ctypes.addressof(tensors) if parts else None, reduce_op, root_rank, process_set, 0, prescale, postscale,
+            ctypes.addressof(tensors) if parts else None, reduce_op, root_rank, process_set, EXACT_SCALES, prescale, postscale,
             len(parts), 0 if splits is None else len(splits),
             None if splits is None else ctypes.addressof(self._splits), *_hash_of(members))
         self._request_ref = ctypes.byref(self._request)
@@ -495,7 +498,7 @@ def wait(handle):
         _waiting.tick()
 
 
-class _ResultRoom(object):
+class _ResultRoom:
     """Where the runtime writes a result."""
 
     __slots__ = ('_outputs', '_splits', '_result', 'each', 'ref')
@@ -527,7 +530,7 @@ _KEPT_OUTPUTS = 16
 _rooms = {}
 
 
-class Outcome(object):
+class Outcome:
     """The results that a finished collective gave beside the bytes in the caller's memory."""
 
     __slots__ = ('error', 'outputs', 'received_splits', 'last_joined_rank')
