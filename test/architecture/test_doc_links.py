@@ -40,7 +40,7 @@ def test_links_lead_somewhere(page):
 
 
 def test_the_source_layout_lists_every_folder():
-    listed = re.findall(r"^\| \[`([\w]+)/`\]", (ROOT / "README.md").read_text(), re.M)
+    listed = re.findall(r"^\| \[`([\w]+)/`\]", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
     assert sorted(listed) == sorted(path.parent.name for path in ROOT.glob("*/README.md")
                                     if not path.parent.name.startswith(("build", ".")))
 
@@ -66,6 +66,13 @@ def test_pages_of_folders_name_files_that_exist():
 def test_the_guide_lists_every_page():
     listed = set(re.findall(r"^\| \[([\w-]+\.md)\]", (ROOT / "docs" / "README.md").read_text(), re.M))
     assert listed == {page.name for page in ROOT.glob("docs/*.md")} - {"README.md"}
+
+
+def test_six_errands_of_a_newcomer_are_one_link_from_the_readme():
+    readme = (ROOT / "README.md").read_text()
+    for page in ("install.md", "several-hosts.md", "slurm.md", "hangs.md", "performance.md", "moving.md#from-torchrun"):
+        assert f"](docs/{page})" in readme, page
+    assert readme.index("install_deps.sh --product") < readme.index("## ")
 
 
 def test_there_are_pages_on_performance_and_frequent_questions():
