@@ -1,8 +1,10 @@
 #include "configs/argv_normaliser.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "configs/launcher_words.h"
 #include "configs/message_text.h"
 
 namespace hvd {
@@ -40,7 +42,11 @@ class Normaliser {
   Result<NormalisedArgv> Run() {
     while (next_ < args_.size() && IsOption(args_[next_]) && args_[next_] != "--") {
       HVD_RETURN_IF_ERROR(ReadOption(args_[next_++]));
-      if (EndsReading(*out_.options.back().row)) return std::move(out_);
+      if (AsksAlone(*out_.options.back().row)) {
+        // The section that --help is asked for.
+        if (next_ < args_.size() && !IsOption(args_[next_])) out_.command = {args_[next_]};
+        return std::move(out_);
+      }
     }
     if (next_ < args_.size() && args_[next_] == "--") ++next_;
     out_.command.assign(args_.begin() + static_cast<std::ptrdiff_t>(next_), args_.end());
@@ -48,9 +54,9 @@ class Normaliser {
   }
 
  private:
-  static bool EndsReading(const Row& row) {
+  static bool AsksAlone(const Row& row) {
     const Action* action = std::get_if<Action>(&row.target);
-    return action != nullptr && (*action == Action::kHelp || *action == Action::kVersion);
+    return action != nullptr && EndsReading(*action);
   }
 
   Status ReadOption(std::string_view token) {
@@ -68,7 +74,9 @@ class Normaliser {
       if (value->empty() && !row.may_be_empty)
         return NeedsValue(row, said, "an empty text is none");
       option.value = std::move(*value);
-    } else if (equals != std::string_view::npos) {
+    } else if (equals != std::string_view::npos && !row.foreign) {
+      if (const LauncherWord* word = FindLauncherWord(std::string(said) + "=TYPE"))
+        return InvalidArgument(RefusalOf(*word, token));
       return InvalidArgument(Printable(said) + " takes no value, but " +
                              Quoted(token.substr(equals + 1)) + " was given: write " +
                              std::string(meaning->flag) + " alone");
@@ -106,12 +114,30 @@ class Normaliser {
     });
   }
 
+  std::optional<Meaning> Exactly(std::string_view flag) const {
+    const auto found = std::ranges::find(flags_, flag, &Meaning::flag);
+    return found == flags_.end() ? std::nullopt : std::optional(*found);
+  }
+
+  // The word in full, ours or of another launcher, in any of their spellings.
+  Result<std::optional<Meaning>> FindWord(std::string_view said) const {
+    if (std::optional<Meaning> meaning = Exactly(said)) return meaning;
+    if (const LauncherWord* word = FindLauncherWord(said)) {
+      if (word->meaning == WordMeaning::kAlias) return Exactly(word->text);
+      if (std::optional<Meaning> meaning = Exactly(word->word)) return meaning;
+      return InvalidArgument(RefusalOf(*word, Printable(said)));
+    }
+    return Exactly(LongSpelling(said));
+  }
+
   Result<Meaning> Find(std::string_view said) const {
+    const Result<std::optional<Meaning>> whole = FindWord(said);
+    if (!whole.ok()) return whole.status();
+    if (*whole) return **whole;
     std::vector<Meaning> matches;
     for (const Meaning& meaning : flags_) {
-      if (meaning.flag == said) return meaning;
-      bool abbreviated =
-          said.size() > 2 && said.starts_with("--") && meaning.flag.starts_with(said);
+      bool abbreviated = said.size() > 2 && said.starts_with("--") && !meaning.row->foreign &&
+                         !meaning.row->hidden && meaning.flag.starts_with(said);
       if (!abbreviated) continue;
       bool known = std::any_of(matches.begin(), matches.end(),
                                [&](const Meaning& m) { return SameMeaning(m, meaning); });
@@ -123,10 +149,19 @@ class Normaliser {
 
   Status Unknown(std::string_view said) const {
     std::vector<std::string_view> candidates;
-    for (const Meaning& meaning : flags_) candidates.push_back(meaning.flag);
-    std::string_view nearest = NearestOf(said, candidates);
-    std::string hint = nearest.empty() ? "hvdrun --help lists all options"
-                                       : "did you mean " + std::string(nearest) + "?";
+    for (const Meaning& meaning : flags_) {
+      if (!meaning.row->hidden && !meaning.row->foreign) candidates.push_back(meaning.flag);
+    }
+    // The dashes are right in any case, and do not make two words alike.
+    const size_t dashes = said.starts_with("--") ? 2 : 0;
+    std::erase_if(candidates,
+                  [&](std::string_view flag) { return dashes == 2 && !flag.starts_with("--"); });
+    for (std::string_view& flag : candidates) flag.remove_prefix(dashes);
+    const std::string_view near = NearestOf(said.substr(dashes), candidates);
+    const std::string nearest =
+        near.empty() ? "" : std::string(said.substr(0, dashes)).append(near);
+    std::string hint =
+        nearest.empty() ? "hvdrun --help lists all options" : "did you mean " + nearest + "?";
     return InvalidArgument("unknown option " + Quoted(said) + ": " + hint);
   }
 

@@ -26,7 +26,7 @@ struct NormalisedArgv {
       command;  // everything from the first token that is not an option, or after "--"
 };
 
-// --help and --version end the reading: words after them are not looked at.
+// -h, --help and --version end the reading: of what follows them, `command` has one word at most.
 Result<NormalisedArgv> NormaliseArgv(std::span<const std::string> args, std::span<const Row> rows);
 
 }  // namespace hvd

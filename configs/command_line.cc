@@ -10,6 +10,7 @@
 
 #include "configs/help_text.h"
 #include "configs/horovod_settings.h"
+#include "configs/launcher_words.h"
 #include "configs/message_text.h"
 #include "configs/option_parser.h"
 #include "configs/settings_table.h"
@@ -209,6 +210,14 @@ bool IsForStock(const ParsedOptions& options, const EnvLookup& env, const Config
   return false;
 }
 
+// Of horovodrun, then of other launchers.
+std::vector<HorovodSetting> AnsweredSettings() {
+  const std::span<const HorovodSetting> own = HorovodSettings(), others = LauncherSettings();
+  std::vector<HorovodSetting> all(own.begin(), own.end());
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
 struct HorovodAnswers {
   std::vector<std::string> lines;        // for the log
   std::vector<std::string> environment;  // "NAME=value", for workers of stock Horovod
@@ -221,7 +230,7 @@ Result<HorovodAnswers> AnswerHorovodSettings(const ParsedOptions& options, const
   HorovodAnswers answers;
   const bool stock = IsForStock(options, env, file);
   std::vector<std::pair<std::string_view, std::vector<std::string>>> by_reason;
-  for (const HorovodSetting& setting : HorovodSettings()) {
+  for (const HorovodSetting& setting : AnsweredSettings()) {
     const std::vector<Source> sources = SourcesOf(setting.row, options, env, file);
     if (sources.empty()) continue;
     const std::string& value = sources.front().text;
@@ -234,7 +243,7 @@ Result<HorovodAnswers> AnswerHorovodSettings(const ParsedOptions& options, const
     if (AsksForNothing(setting.row, value) || setting.answer == Answer::kAsIs) continue;
     const std::string name = NameIn(sources.front());
     if (setting.answer == Answer::kRefused)
-      return InvalidArgument(name + " is " + std::string(setting.reason));
+      return InvalidArgument(RefusalOf(*FindLauncherWord(name), name + " " + Printable(value)));
     auto same = std::find_if(by_reason.begin(), by_reason.end(),
                              [&](const auto& entry) { return entry.first == setting.reason; });
     if (same == by_reason.end()) same = by_reason.insert(same, {setting.reason, {}});
@@ -286,13 +295,20 @@ void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
   }
 }
 
-Status ReadAllocation(const AllocationReader& read, ParsedCommandLine& line,
+// `per_node`: the number of processes is that of one host.
+Status ReadAllocation(const AllocationReader& read, bool per_node, ParsedCommandLine& line,
                       std::vector<SettingOrigin>& resolved) {
   Settings& settings = line.settings;
   if (!read || settings.allocation != "auto" || NamesHosts(settings)) return Status::Ok();
-  Result<std::optional<AllocatedHosts>> allocated = read(settings);
+  Settings asked = settings;
+  if (per_node) asked.slots_per_host = settings.num_proc;
+  Result<std::optional<AllocatedHosts>> allocated = read(asked);
   if (!allocated.ok()) return allocated.status();
   if (!*allocated) return Status::Ok();
+  if (per_node && !(*allocated)->hosts.empty()) {
+    settings.slots_per_host = settings.num_proc;
+    settings.num_proc = 0;
+  }
   UseAllocation(**allocated, settings, resolved);
   line.notes.push_back((*allocated)->text);
   return Status::Ok();
@@ -316,6 +332,15 @@ Status CheckRequired(const std::vector<SettingOrigin>& resolved, const Settings&
   return Status::Ok();
 }
 
+// --max-restarts is another name of two settings.
+void UseRestarts(Settings& settings, std::vector<SettingOrigin>& resolved) {
+  if (settings.max_restarts == 0) return;
+  settings.elastic = true;
+  settings.max_failures = std::to_string(settings.max_restarts);
+  SetOrigin(resolved, "elastic", "on", "--max-restarts");
+  SetOrigin(resolved, "max-failures", settings.max_failures, "--max-restarts");
+}
+
 // Settings of elastic jobs that were said, by a flag or a key, for a job that is not one.
 std::vector<std::string> WarnAboutElastic(const std::vector<SettingOrigin>& resolved,
                                           const Settings& settings) {
@@ -335,14 +360,19 @@ std::vector<std::string> WarnAboutElastic(const std::vector<SettingOrigin>& reso
   return warnings;
 }
 
-// torchrun counts the processes of one host, which are all only where no host is named.
+// The processes of one host, as torchrun counts them; which are all only where no host is named.
+bool CountsPerNode(const ParsedOptions& options) {
+  const auto given = options.values.find("num-proc");
+  if (given == options.values.end()) return false;
+  const LauncherWord* word = FindLauncherWord(given->second.said);
+  return word != nullptr && word->per_node;
+}
+
 Status CheckPerNode(const ParsedOptions& options, const Settings& settings) {
-  auto given = options.values.find("num-proc");
-  if (given == options.values.end() || !given->second.said.starts_with("--nproc")) {
+  if (!CountsPerNode(options)) return Status::Ok();
+  if (settings.hosts.empty() && settings.hostfile.empty() && settings.host_discovery_script.empty())
     return Status::Ok();
-  }
-  if (settings.hosts.empty() && settings.hostfile.empty()) return Status::Ok();
-  return InvalidArgument(given->second.said +
+  return InvalidArgument(options.values.at("num-proc").said +
                          " counts the processes of one host, and hosts are named here: say -np "
                          "with the number of all processes, and -H a:4,b:4 for those of each");
 }
@@ -356,6 +386,23 @@ Status CheckCommand(const std::vector<std::string>& command) {
     return InvalidArgument("the command '' is an empty text: name a program, for example " +
                            std::string(kExample));
   }
+  return Status::Ok();
+}
+
+// Replaces the words of torchrun for a number: --nproc-per-node auto, gpu or cpu.
+Status CountPerNode(ParsedOptions& options, const SlotCounter& count) {
+  if (!CountsPerNode(options)) return Status::Ok();
+  FlagValue& given = options.values.at("num-proc");
+  if (given.text != "auto" && given.text != "gpu" && given.text != "cpu") return Status::Ok();
+  const uint32_t slots = count ? count(given.text) : 1;
+  if (slots == 0) {
+    return InvalidArgument(given.said +
+                           " gpu: this machine has no GPU that CUDA_VISIBLE_DEVICES "
+                           "leaves; say a number, or " +
+                           given.said + " auto, which counts cores then");
+  }
+  given.text = std::to_string(slots);
+  given.texts = {given.text};
   return Status::Ok();
 }
 
@@ -381,18 +428,21 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
     }
     resolved.push_back(std::move(*setting));
   }
+  UseRestarts(line.settings, resolved);
   HVD_RETURN_IF_ERROR(SettleController(options, env, *file, line));
   for (std::string& warning : WarnAboutElastic(resolved, line.settings)) {
     line.warnings.push_back(std::move(warning));
   }
   if (line.action == Action::kCheckBuild) return line;
-  HVD_RETURN_IF_ERROR(ReadAllocation(read_allocation, line, resolved));
+  if (verb == Verb::kRun) {
+    HVD_RETURN_IF_ERROR(CheckPerNode(options, line.settings));
+  }
+  HVD_RETURN_IF_ERROR(ReadAllocation(read_allocation, CountsPerNode(options), line, resolved));
   if (line.action == Action::kPrintConfig) {
     line.text = PrintConfigText(resolved);
     return line;
   }
   if (verb == Verb::kRun) {
-    HVD_RETURN_IF_ERROR(CheckPerNode(options, line.settings));
     if (Status missing = CheckRequired(resolved, line.settings); !missing.ok()) {
       std::string also;  // a key that is misspelt is perhaps the one that is missing
       for (const std::string& warning : line.warnings) also += ". " + warning;
@@ -402,6 +452,15 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
   }
   line.command = std::move(options.command);
   return line;
+}
+
+// A word behind --help that is no section is perhaps a command.
+std::string HelpAskedFor(const ParsedOptions& options, Verb verb, std::span<const Row> rows) {
+  if (verb == Verb::kDoctor) return DoctorHelpText(rows);
+  if (options.action == Action::kBriefHelp) return BriefHelpText(rows);
+  const std::string section =
+      options.command.empty() ? "" : HelpTextOf(options.command.front(), rows);
+  return section.empty() ? HelpText(rows) : section;
 }
 
 }  // namespace
@@ -416,18 +475,19 @@ Result<std::string> ReadConfigFile(const std::string& path) {
 
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env, const FileReader& read_file,
-                                           Verb verb, const AllocationReader& read_allocation) {
+                                           Verb verb, const AllocationReader& read_allocation,
+                                           const SlotCounter& count_slots) {
   std::span<const Row> rows = SettingRowsOf(verb);
   std::vector<Row> understood(rows.begin(), rows.end());
   understood.insert(understood.end(), HorovodRows().begin(), HorovodRows().end());
   Result<ParsedOptions> options = ParseOptions(args, understood);
   if (!options.ok()) return options.status();
-  if (options->action == Action::kHelp) {
-    return ParsedCommandLine{.action = Action::kHelp,
-                             .text = verb == Verb::kRun ? HelpText(rows) : DoctorHelpText(rows)};
+  HVD_RETURN_IF_ERROR(CountPerNode(*options, count_slots));
+  if (options->action == Action::kBriefHelp || options->action == Action::kHelp) {
+    return ParsedCommandLine{.action = options->action, .text = HelpAskedFor(*options, verb, rows)};
   }
   if (options->action == Action::kVersion) {
-    return ParsedCommandLine{.action = Action::kVersion, .text = HVD_VERSION "\n"};
+    return ParsedCommandLine{.action = Action::kVersion, .text = "hvdrun " HVD_VERSION "\n"};
   }
   return Resolve(std::move(*options), env, read_file, verb, read_allocation);
 }

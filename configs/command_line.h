@@ -3,9 +3,11 @@
 #ifndef HVD_CONFIGS_COMMAND_LINE_H_
 #define HVD_CONFIGS_COMMAND_LINE_H_
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "configs/settings.h"
@@ -44,6 +46,10 @@ using EnvLookup = std::function<std::optional<std::string>(const char*)>;
 // The text of a file, or one sentence why it cannot be read.
 using FileReader = std::function<Result<std::string>(const std::string& path)>;
 
+// How many processes this machine is for: of its GPUs ("gpu", 0: it has none), of the cores that
+// this process may use ("cpu"), or of the GPUs if there are any, else of the cores ("auto").
+using SlotCounter = std::function<uint32_t(std::string_view kind)>;
+
 // Reads a whole configuration file; refuses directories and files over 1 MiB.
 Result<std::string> ReadConfigFile(const std::string& path);
 
@@ -55,7 +61,8 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env,
                                            const FileReader& read_file = ReadConfigFile,
                                            Verb verb = Verb::kRun,
-                                           const AllocationReader& read_allocation = {});
+                                           const AllocationReader& read_allocation = {},
+                                           const SlotCounter& count_slots = {});
 
 }  // namespace hvd
 

@@ -1,6 +1,9 @@
 #include "configs/help_text.h"
 
 #include <algorithm>
+#include <cctype>
+#include <sstream>
+#include <utility>
 #include <vector>
 
 #include "configs/message_text.h"
@@ -10,17 +13,45 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kDocColumn = 30;
+constexpr size_t kWidth = 79;
+constexpr size_t kDocColumn = 28;
+constexpr size_t kBriefColumn = 25;  // of hvdrun -h, and of the verbs
 
 std::string Padded(std::string text, size_t width) {
   if (text.size() < width) text.resize(width, ' ');
   return text;
 }
 
+// Breaks a text at blanks. Its first line begins behind `first`, the others at column `indent`.
+std::string Wrapped(std::string_view text, size_t indent, std::string first = "") {
+  const std::string margin(indent, ' ');
+  std::string out, line = Padded(std::move(first), indent);
+  bool empty = true;  // the line has no word yet
+  std::istringstream words{std::string(text)};
+  for (std::string word; words >> word;) {
+    if (!empty && line.size() + 1 + word.size() > kWidth) {
+      out += line + "\n";
+      line = margin;
+      empty = true;
+    }
+    line += (empty ? "" : " ") + word;
+    empty = false;
+  }
+  return out + line + "\n";
+}
+
+// "  term  text", the text in its column, below a term that is too long for it.
+std::string Entry(std::string_view term, std::string_view text) {
+  const std::string first = "  " + std::string(term);
+  if (first.size() + 2 <= kDocColumn) return Wrapped(text, kDocColumn, first);
+  // The first line of the term stands further out than the rest of it.
+  return Wrapped(term, 6).erase(0, 4) + Wrapped(text, kDocColumn);
+}
+
 std::string FlagColumn(const Row& row) {
   std::string flags;
   for (std::string_view flag : row.flags) flags += (flags.empty() ? "" : ", ") + std::string(flag);
-  return "  " + flags + Placeholder(row);
+  return flags + Placeholder(row);
 }
 
 // Lines such as "1 to 10; default 3", "or HVD_X" and "or key launcher.x".
@@ -44,12 +75,8 @@ std::vector<std::string> Facts(const Row& row) {
 }
 
 std::string RowText(const Row& row) {
-  std::string indent(kDocColumn, ' ');
-  std::string flags = FlagColumn(row);
-  std::string text =
-      flags.size() + 2 > kDocColumn ? flags + "\n" + indent : Padded(flags, kDocColumn);
-  text += std::string(row.doc) + "\n";
-  for (const std::string& fact : Facts(row)) text += indent + fact + "\n";
+  std::string text = Entry(FlagColumn(row), row.doc);
+  for (const std::string& fact : Facts(row)) text += Wrapped(fact, kDocColumn);
   return text;
 }
 
@@ -63,37 +90,116 @@ std::string RowTexts(std::span<const Row> rows) {
   return text;
 }
 
-// "       hvdrun stop JOB"
-std::string VerbUsage(const VerbRow& row) {
-  std::string usage = "       hvdrun " + std::string(row.name);
-  if (!row.arguments.empty()) usage += " " + std::string(row.arguments);
-  return usage;
-}
-
 std::string VerbLines() {
-  size_t width = 0;
-  for (const VerbRow& row : VerbRows()) width = std::max(width, VerbUsage(row).size());
   std::string lines;
   for (const VerbRow& row : VerbRows()) {
-    lines += Padded(VerbUsage(row), width + 2) + std::string(row.summary) + "\n";
+    const std::string first = "  " + std::string(row.name);
+    lines += Wrapped(row.summary, kBriefColumn, first);
   }
   return lines;
 }
 
+std::vector<std::string_view> Sections(std::span<const Row> rows) {
+  std::vector<std::string_view> sections;
+  for (const Row& row : ShownRows(rows)) {
+    if (sections.empty() || sections.back() != row.section) sections.push_back(row.section);
+  }
+  return sections;
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+// The word by which a section is named: of those of its title, the first that no other has.
+std::string TopicOf(std::string_view section) {
+  std::istringstream words(Lower(section));
+  std::string topic;
+  for (std::string word; words >> word;) {
+    if (word != "what" && word != "over" && word != "hvdrun") return word;
+  }
+  return topic;
+}
+
+// The title that has the word, or that is spelt so.
+std::string_view SectionOf(std::string_view topic, std::span<const Row> rows) {
+  const std::string wanted = Lower(topic);
+  for (std::string_view section : Sections(rows)) {
+    if (Lower(section) == wanted || TopicOf(section) == wanted) return section;
+  }
+  for (std::string_view section : Sections(rows)) {
+    std::istringstream words(Lower(section));
+    for (std::string word; words >> word;) {
+      if (word == wanted && wanted.size() > 3) return section;
+    }
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string BriefHelpText(std::span<const Row> rows) {
+  std::string text =
+      "usage: hvdrun -np N [options] command [arguments]\n"
+      "Starts N processes of the command and ends all of them when one fails.\n";
+  for (const Row& row : ShownRows(rows)) {
+    if (row.brief.empty()) continue;
+    const std::string flag = std::string(row.flags.front()) + Placeholder(row);
+    text += Wrapped(row.brief, kBriefColumn, "  " + flag);
+  }
+  return text + VerbLines() + "hvdrun --help has all options, hvdrun help VERB those of a verb.\n";
+}
 
 std::string HelpText(std::span<const Row> rows) {
   std::string text =
-      "usage: hvdrun -np N [options] command [arguments]\n" + VerbLines() +
-      "Starts N processes of the command, watches them, and ends all of them when one fails.\n"
-      "The first word that is not an option (or the word after --) starts the command.\n"
-      "Example: hvdrun -np 2 python train.py\n";
-  text += RowTexts(rows);
-  text +=
-      "\nPrecedence: default < file < variable < flag; --print-config shows which one won.\n"
-      "Exit code: that of the first worker that fails; 2 for a usage error, 126 or 127 when the\n"
-      "command cannot be started.\n";
+      "usage: hvdrun -np N [options] command [arguments]\n"
+      "       hvdrun VERB [arguments]\n" +
+      Wrapped(
+          "Starts N processes of the command, watches them, and ends all of them when one "
+          "fails. The first word that is not an option (or the word after --) starts the "
+          "command. A script of Python, FILE.py, is started by the python of the environment.",
+          0) +
+      "Example: hvdrun -np 2 python train.py\n\nVerbs\n" + VerbLines() + RowTexts(rows) + "\n" +
+      Wrapped("Precedence: default < file < variable < flag; --print-config shows which one won.",
+              0) +
+      Wrapped(
+          "Exit code: that of the first worker that fails; 2 for a usage error, 126 or 127 "
+          "when the command cannot be started; man hvdrun has the others.",
+          0) +
+      Wrapped("One section alone: hvdrun help TOPIC, one of " + HelpTopics() + ".", 0);
   return text;
+}
+
+std::string HelpTextOf(std::string_view topic, std::span<const Row> rows) {
+  if (topic == "doctor") return DoctorHelpText(SettingRowsOf(Verb::kDoctor));
+  if (FindVerb(topic) != nullptr) return VerbHelpText(topic);
+  const std::string_view section = SectionOf(topic, rows);
+  if (section.empty()) return "";
+  std::string text = std::string(section) + "\n";
+  for (const Row& row : ShownRows(rows)) {
+    if (row.section == section) text += RowText(row);
+  }
+  return text;
+}
+
+std::string HelpTopics() {
+  std::string topics;
+  for (std::string_view section : Sections(SettingRowsOf(Verb::kRun)))
+    topics += (topics.empty() ? "" : ", ") + TopicOf(section);
+  return topics;
+}
+
+std::string VerbHelpText(std::string_view name) {
+  const VerbRow* row = FindVerb(name);
+  if (row == nullptr || row->takes_settings) return "";
+  std::string text = "usage: hvdrun " + std::string(row->name);
+  if (!row->arguments.empty()) text += " " + std::string(row->arguments);
+  text += "\n" + Wrapped(row->text, 0);
+  for (const VerbEntry& entry : row->entries) text += Entry(entry.term, entry.text);
+  return row->end.empty() ? text : text + Wrapped(row->end, 0);
 }
 
 std::string DoctorHelpText(std::span<const Row> rows) {
@@ -101,16 +207,19 @@ std::string DoctorHelpText(std::span<const Row> rows) {
   for (const Row& row : rows) {
     if (row.verbs != For::kRun) shown.push_back(row);
   }
-  return "usage: hvdrun doctor [options] [command [arguments]]\n"
-         "Goes the way of a run to all hosts, without a job, and examines them and each pair of\n"
-         "them: one report for all, each trouble with what to do. Of a command the Python that it\n"
-         "names is examined; nothing of it is run. Flags of a run that say nothing about hosts\n"
-         "are taken and have no effect, so that a command line of hvdrun can be used as it is.\n"
-         "Without -H this machine alone is examined.\n"
-         "Example: hvdrun doctor -H node1,node2 -- python train.py\n" +
-         RowTexts(shown) +
-         "\nExit code: 0 when all is well or there are only warnings, 1 when some host cannot be\n"
-         "used, 2 for a usage error.\n";
+  return "usage: hvdrun doctor [options] [command [arguments]]\n" +
+         Wrapped(FindVerb("doctor")->text, 0) +
+         Wrapped(
+             "Of a command the Python that it names is examined; nothing of it is run. Flags "
+             "of a run that say nothing about hosts are accepted and have no effect, so that a "
+             "command line of hvdrun can be used as it is. Without -H this machine alone is "
+             "examined.",
+             0) +
+         "Example: hvdrun doctor -H node1,node2 -- python train.py\n" + RowTexts(shown) + "\n" +
+         Wrapped(
+             "Exit code: 0 when all is well or there are only warnings, 1 when some host "
+             "cannot be used, 2 for a usage error.",
+             0);
 }
 
 std::string PrintConfigText(std::span<const SettingOrigin> settings) {

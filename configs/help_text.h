@@ -16,7 +16,17 @@ struct SettingOrigin {
   std::string origin;  // "default", "-np", "HOROVOD_LOG_LEVEL", "job.yaml:3"
 };
 
+// hvdrun -h: one screen.
+std::string BriefHelpText(std::span<const Row> rows);
+// hvdrun --help: everything, in sections.
 std::string HelpText(std::span<const Row> rows);
+// hvdrun help TOPIC: of a verb, or of the section that is meant by a word of its title; empty:
+// there is none.
+std::string HelpTextOf(std::string_view topic, std::span<const Row> rows);
+// "hosts, mpi, ...", for a message.
+std::string HelpTopics();
+// What `hvdrun VERB --help` prints; empty for no verb.
+std::string VerbHelpText(std::string_view name);
 // Of hvdrun doctor: the rows that concern it.
 std::string DoctorHelpText(std::span<const Row> rows);
 // One line per setting: name, value, origin, in aligned columns.

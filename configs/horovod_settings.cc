@@ -1,5 +1,7 @@
 #include "configs/horovod_settings.h"
 
+#include "configs/launcher_words.h"
+
 namespace hvd {
 namespace {
 
@@ -15,10 +17,6 @@ constexpr std::string_view kLearntNoise = "--autotune learns the noise from what
 constexpr std::string_view kNoNccl =
     "each process set has one stream on a GPU; NCCL divides its work among channels by itself";
 constexpr std::string_view kNoMpiRanks = "what ranks say to each other does not go over MPI";
-constexpr std::string_view kNoNodes =
-    "said by naming the hosts, once for all of them: hvdrun -np 8 -H a:4,b:4 python train.py";
-constexpr std::string_view kNoRendezvous =
-    "hvdrun is started once, for all hosts, and is itself where the ranks meet";
 constexpr std::string_view kNoTime =
     "log lines carry no time; -prefix-timestamp puts one in front of every line of output";
 
@@ -60,6 +58,40 @@ HorovodSetting InGroup(std::string_view group, HorovodSetting setting) {
   return setting;
 }
 
+Answer AnswerOf(const LauncherWord& word) {
+  if (word.meaning == WordMeaning::kRefused) return Answer::kRefused;
+  return word.meaning == WordMeaning::kNoEffect ? Answer::kNoEffect : Answer::kAsIs;
+}
+
+// The row of a word of another launcher that is accepted, at least with some value.
+HorovodSetting OfLauncher(const LauncherWord& word) {
+  constexpr Type kTypes[] = {Type::kBool, Type::kString, Type::kIntRange};
+  HorovodSetting setting{.row = {.section = {},
+                                 .name = word.word,
+                                 .flags = {word.word},
+                                 .type = kTypes[word.values],
+                                 .default_text = word.values == 0 ? "off" : word.harmless,
+                                 .example = "1",
+                                 .what = "its value",
+                                 .foreign = true,
+                                 .target = {}},
+                         .answer = AnswerOf(word),
+                         .reason = word.text};
+  // Names are those of long flags, without dashes.
+  setting.row.name.remove_prefix(word.word.starts_with("--") ? 2 : 1);
+  return setting;
+}
+
+std::vector<HorovodSetting> MakeLauncherSettings() {
+  std::vector<HorovodSetting> settings;
+  for (const LauncherWord& word : LauncherWords()) {
+    if (word.meaning == WordMeaning::kAlias) continue;
+    if (word.meaning == WordMeaning::kRefused && word.harmless.empty()) continue;
+    settings.push_back(OfLauncher(word));
+  }
+  return settings;
+}
+
 std::vector<HorovodSetting> MakeSettings() {
   using enum Answer;
   return {
@@ -91,14 +123,6 @@ std::vector<HorovodSetting> MakeSettings() {
             "of its own",
             {"--thread-affinity"}, "HOROVOD_THREAD_AFFINITY", "library_options.thread_affinity"),
 
-      Value(kRefused, kNoNodes, {"--nnodes"}, {}, {}, "1"),
-      Value(kRefused, kNoNodes, {"--node-rank", "--node_rank"}, {}, {}, "0"),
-      Switch(kAsIs, {}, {"--standalone"}),
-      Value(kAsIs, {}, {"--tee"}),
-      Value(kNoEffect, kNoRendezvous, {"--rdzv-backend", "--rdzv_backend"}),
-      Value(kNoEffect, kNoRendezvous, {"--rdzv-endpoint", "--rdzv_endpoint"}),
-      Value(kNoEffect, kNoRendezvous, {"--rdzv-id", "--rdzv_id"}),
-
       Switch(kNoEffect, kNoTime, {"--log-with-timestamp"}, {}, "logging.with_timestamp"),
       Switch(kAsIs, {}, {"--log-without-timestamp"}, "HOROVOD_LOG_HIDE_TIME"),
       Switch(kAsIs, {}, {"--log-hide-timestamp", "--no-log-hide-timestamp"}, {},
@@ -114,10 +138,18 @@ std::span<const HorovodSetting> HorovodSettings() {
   return *settings;
 }
 
+std::span<const HorovodSetting> LauncherSettings() {
+  static const std::vector<HorovodSetting>* const settings =
+      new std::vector<HorovodSetting>(MakeLauncherSettings());
+  return *settings;
+}
+
 std::span<const Row> HorovodRows() {
   static const std::vector<Row>* const rows = [] {
     auto* made = new std::vector<Row>;
-    for (const HorovodSetting& setting : HorovodSettings()) made->push_back(setting.row);
+    for (std::span<const HorovodSetting> settings : {HorovodSettings(), LauncherSettings()}) {
+      for (const HorovodSetting& setting : settings) made->push_back(setting.row);
+    }
     return made;
   }();
   return *rows;

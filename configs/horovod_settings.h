@@ -1,4 +1,4 @@
-// Settings of horovodrun and torchrun that hvdrun knows and has no field for. Each has one answer,
+// Settings of horovodrun that hvdrun knows and has no field for. Each has one answer,
 // wherever it is said (flag, variable, key of a file): it is accepted, with a line that says why it
 // has no effect where that may surprise, or, where the wish cannot be met, refused with one
 // sentence. Pure.
@@ -29,7 +29,10 @@ struct HorovodSetting {
 
 std::span<const HorovodSetting> HorovodSettings();
 
-// The rows of the settings above.
+// The options of other launchers that are accepted, if only with the value that asks for nothing.
+std::span<const HorovodSetting> LauncherSettings();
+
+// The rows of all of these.
 std::span<const Row> HorovodRows();
 
 }  // namespace hvd

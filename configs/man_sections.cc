@@ -10,6 +10,9 @@ std::span<const ManRow> ExitStatusRows() {
        "or the output could not be written. hvdrun doctor: a host cannot be used."},
       {"2", "Wrong usage; nothing was started."},
       {"N", "The exit code of the first rank that failed."},
+      {"75",
+       "The ranks of an elastic job left at a commit because they were asked to stop (SIGTERM, "
+       "SIGUSR1, hvdrun stop --after-step), or all ranks of a job left by hvd.should_stop()."},
       {"79",
        "A collective took longer than --stall-check-shutdown-time-seconds, or could never end."},
       {"124", "The limit of --timeout was reached."},

@@ -68,8 +68,7 @@ void Collect(const CLI::App& app, const NormalisedArgv& argv, const Row& row, Pa
   const CLI::Option* option = app.get_option("--" + std::string(row.name));
   if (option->count() == 0) return;
   if (const Action* action = std::get_if<Action>(&row.target)) {
-    bool ends_reading = out.action == Action::kHelp || out.action == Action::kVersion;
-    if (!ends_reading) out.action = *action;
+    if (!EndsReading(out.action)) out.action = *action;
     return;
   }
   out.values[row.name] = {.said = LastSpelling(argv, row),

@@ -1,8 +1,10 @@
 #include "configs/reference_text.h"
 
+#include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "configs/launcher_words.h"
 #include "configs/man_sections.h"
 #include "configs/values.h"
 #include "configs/verb_list.h"
@@ -74,64 +76,48 @@ std::string ManEntry(const Row& row) {
   return entry;
 }
 
-constexpr std::string_view kManHead =
+constexpr std::string_view kManName =
     ".SH NAME\n"
     "hvdrun, horovodrun \\- start distributed training and keep it alive\n"
     ".SH SYNOPSIS\n"
-    "\\fBhvdrun\\fR \\fB\\-np\\fR \\fIN\\fR [\\fIoptions\\fR] \\fIcommand\\fR [\\fIarguments\\fR]\n"
-    ".br\n"
-    "\\fBhvdrun doctor\\fR [\\fIoptions\\fR] [\\fIcommand\\fR]\n"
-    ".br\n"
-    "\\fBhvdrun dump\\fR [\\fB\\-o\\fR \\fIFILE\\fR] [\\fIJOB\\fR]\n"
-    ".br\n"
-    "\\fBhvdrun env\\fR\n"
-    ".br\n"
-    "\\fBhvdrun ps\\fR\n"
-    ".br\n"
-    "\\fBhvdrun stop\\fR [\\fB\\-\\-after\\-step\\fR] \\fIJOB\\fR\n"
-    ".br\n"
-    "\\fBhvdrun top\\fR [\\fB\\-\\-once\\fR] [\\fB\\-\\-json\\fR] [\\fIJOB\\fR]\n"
-    ".br\n"
-    "\\fBhvdrun trace\\fR \\fBreport\\fR|\\fBmerge\\fR|\\fBexport\\fR|\\fBtail\\fR \\fIFILE\\fR... "
-    "[\\fIoptions\\fR]\n"
-    ".br\n"
-    "\\fBhvdrun tune\\fR \\fBshow\\fR|\\fBexport\\fR|\\fBapply\\fR|\\fBforget\\fR [\\fIID\\fR] "
-    "[\\fIFILE\\fR]\n"
+    "\\fBhvdrun\\fR \\fB\\-np\\fR \\fIN\\fR [\\fIoptions\\fR] \\fIcommand\\fR "
+    "[\\fIarguments\\fR]\n";
+
+constexpr std::string_view kManDescription =
     ".SH DESCRIPTION\n"
     "Starts \\fIN\\fR processes of the command, watches them, and ends all of them when one "
     "fails.\n"
     "The first word that is not an option, or the word after \\fB\\-\\-\\fR, starts the command; "
     "what\n"
-    "follows it is handed over unchanged. An option may be shortened as long as it is clear which\n"
-    "one is meant. \\fBhorovodrun\\fR is the same program.\n"
-    ".PP\n"
-    "\\fBhvdrun doctor\\fR goes the way of a run to all hosts, without a job, and examines them "
-    "and\n"
-    "each pair of them: Python and libraries, GPUs, limits, disks, clocks, network. One report for "
-    "all,\n"
-    "each trouble with what to do. It takes the options about hosts, and 0 is its exit status when "
-    "every\n"
-    "host can be used, 1 otherwise.\n"
-    ".PP\n"
-    "\\fBhvdrun ps\\fR lists your jobs on this machine, \\fBhvdrun stop\\fR ends one of them as "
-    "Ctrl\\-C\n"
-    "would. \\fBhvdrun top\\fR shows how one fares, each second, and \\fBhvdrun dump\\fR writes "
-    "the "
-    "last\n"
-    "events of its ranks to a file, as a timeline.\n"
-    ".PP\n"
-    "\\fBhvdrun env\\fR prints the exports that let a python that hvdrun does not start "
-    "find the\n"
-    "horovod package: eval \"$(hvdrun env)\". \\fBhvdrun trace\\fR says what limits a job that has "
-    "a "
-    "timeline,\n"
-    "merges timelines and converts them; hvdrun trace \\-\\-help has its options. \\fBhvdrun "
-    "tune\\fR lists and "
-    "uses the\n"
-    "results that \\-\\-autotune remembers. To run a program "
-    "that is named like one of these, "
-    "give an\n"
-    "option first.\n";
+    "follows it is handed over unchanged. A script of Python, \\fIFILE.py\\fR, is started by the\n"
+    "python of the environment, unless it has a first line of its own and may be executed. An\n"
+    "option may be shortened as long as it is clear which one is meant. \\fBhorovodrun\\fR is the\n"
+    "same program. To run a program that is named like a verb, give an option first.\n";
+
+// What each verb does, and its options.
+std::string ManVerbs() {
+  std::string text = ".SH VERBS\n";
+  for (const VerbRow& verb : VerbRows()) {
+    text += ".SS hvdrun " + Troff(verb.name) + " " + Troff(verb.arguments) + "\n" +
+            Troff(verb.text) + "\n";
+    for (const VerbEntry& entry : verb.entries)
+      text += ".TP\n\\fB" + Troff(entry.term) + "\\fR\n" + Troff(entry.text) + ".\n";
+    if (!verb.end.empty()) text += ".PP\n" + Troff(verb.end) + "\n";
+    if (verb.takes_settings)
+      text += "It takes the options about hosts; hvdrun " + std::string(verb.name) +
+              " \\-\\-help lists them.\n";
+  }
+  return text;
+}
+
+std::string ManHead() {
+  std::string text(kManName);
+  for (const VerbRow& verb : VerbRows()) {
+    text += ".br\n\\fBhvdrun " + Troff(verb.name) + "\\fR";
+    text += verb.arguments.empty() ? "\n" : " " + Troff(verb.arguments) + "\n";
+  }
+  return text + std::string(kManDescription) + ManVerbs();
+}
 
 constexpr std::string_view kManTail =
     ".SH PRECEDENCE\n"
@@ -222,6 +208,30 @@ std::string BashCase(const Row& row) {
   return "    " + Pattern(row) + ") " + then + "; return ;;\n";
 }
 
+// What follows each verb: its options, jobs and files.
+std::string BashVerbs() {
+  std::string cases;
+  for (const VerbRow& verb : VerbRows()) {
+    if (verb.takes_settings) continue;
+    std::string words = WordsOf(verb);
+    if (verb.name == "help") words = VerbNames();
+    words = words.empty() ? "--help" : "--help " + words;
+    const std::string jobs = verb.takes_job ? " $(_hvdrun_jobs)" : "";
+    cases += "    " + std::string(verb.name) + ") _hvdrun_offer \"$word\"" +
+             (verb.takes_file ? " -f" : "") + " -W \"" + words + jobs + "\"; return ;;\n";
+  }
+  return cases;
+}
+
+// Names of verbs for which `wanted` holds, "dump|stop|top".
+std::string VerbsThat(bool VerbRow::*wanted) {
+  Texts names;
+  for (const VerbRow& verb : VerbRows()) {
+    if (verb.*wanted) names.emplace_back(verb.name);
+  }
+  return Joined(names, "|");
+}
+
 // Inside [...] and after : of a zsh specification.
 std::string ZshText(std::string_view text) {
   std::string out;
@@ -289,8 +299,10 @@ constexpr std::string_view kPageHead =
 
 constexpr std::string_view kHorovodHead =
     "\n## Known from horovodrun\n\n"
-    "Settings of horovodrun, and some of torchrun, are understood wherever they are said, so that\n"
-    "command lines, files and profiles that exist keep working. Where one has no effect, a line "
+    "Settings of horovodrun are understood wherever they are said, so that command lines, files "
+    "and\n"
+    "profiles that exist keep working ([those of other launchers](launcher-words.md)). Where one "
+    "has no effect, a line "
     "of\n"
     "the log says why; one that is refused is a usage error.\n\n"
     "| flags | variable | key | answer |\n|---|---|---|---|\n";
@@ -307,10 +319,55 @@ std::string AnswerText(const HorovodSetting& setting) {
   return "refused" + except + ": " + Cell(setting.reason);
 }
 
+constexpr std::string_view kWordsHead =
+    "# Options of other launchers\n\n"
+    "This page is made from `configs/launcher_words.cc`; a test fails when it is stale. To make it "
+    "again:\n\n"
+    "    build/bin/hvdrun_texts words > docs/launcher-words.md\n\n"
+    "What hvdrun makes of the options of torchrun, mpirun, srun, accelerate and deepspeed. Those "
+    "of\n"
+    "horovodrun work ([settings.md](settings.md#known-from-horovodrun)); [moving.md](moving.md) "
+    "compares whole\n"
+    "command lines. `-` and `_` within a word are the same, as are one dash and two in front of a "
+    "long one.\n\n"
+    "- *the same*: the option of hvdrun that means it.\n"
+    "- *accepted*: it makes no difference here.\n"
+    "- *no effect*: the job runs, and one line says so.\n"
+    "- *refused*: a usage error that says what to type.\n";
+
+std::string WordAnswer(const LauncherWord& word) {
+  const std::string text = Cell(word.text);
+  switch (word.meaning) {
+    case WordMeaning::kAlias:
+      return "the same: `" + text + "`" + (word.per_node ? ", where no host is named" : "");
+    case WordMeaning::kAlways: return "accepted: " + text;
+    case WordMeaning::kNoEffect: return "no effect: " + text;
+    case WordMeaning::kRefused: break;
+  }
+  const std::string except =
+      word.harmless.empty() ? "" : " (but for `" + std::string(word.harmless) + "`)";
+  return "refused" + except + ": " + text;
+}
+
 }  // namespace
 
+std::string LauncherWordsPage() {
+  std::string page(kWordsHead);
+  for (std::string_view launcher : {"torchrun", "mpirun", "srun", "accelerate", "deepspeed"}) {
+    page += "\n## " + std::string(launcher) + "\n\n| option | hvdrun |\n|---|---|\n";
+    for (const LauncherWord& word : LauncherWords()) {
+      if (word.launchers.find(launcher) == std::string_view::npos) continue;
+      const bool mpich = word.launchers.find("MPICH") != std::string_view::npos &&
+                         launcher == "mpirun" && !word.word.starts_with("-l");
+      page +=
+          "| " + AsCode(word.word) + (mpich ? " (MPICH)" : "") + " | " + WordAnswer(word) + " |\n";
+    }
+  }
+  return page;
+}
+
 std::string ManPage(std::span<const Row> rows) {
-  std::string page = ".TH HVDRUN 1 \"\" \"hvdrun " HVD_VERSION "\"\n" + std::string(kManHead);
+  std::string page = ".TH HVDRUN 1 \"\" \"hvdrun " HVD_VERSION "\"\n" + ManHead();
   std::string_view section;
   for (const Row& row : ShownRows(rows)) {
     if (row.section != section) page += ".SH " + Troff(section = row.section) + "\n";
@@ -340,15 +397,8 @@ std::string BashCompletion(std::span<const Row> rows) {
          "'\n"
          "    return\n"
          "  fi\n"
-         "  case \"${COMP_WORDS[1]}\" in\n"
-         "    stop) _hvdrun_offer \"$word\" -W \"--help $(_hvdrun_jobs)\"; return ;;\n"
-         "    top) _hvdrun_offer \"$word\" -W \"--help --json --once $(_hvdrun_jobs)\"; return "
-         ";;\n"
-         "    dump) _hvdrun_offer \"$word\" -f -W \"--help --output $(_hvdrun_jobs)\"; return ;;\n"
-         "    env | ps) _hvdrun_offer \"$word\" -W --help; return ;;\n"
-         "    trace) _hvdrun_offer \"$word\" -f -W 'export merge report tail --format --help "
-         "--html "
-         "--json --rank -o'; return ;;\n"
+         "  case \"${COMP_WORDS[1]}\" in\n" +
+         BashVerbs() +
          "    doctor) i=2 ;;\n"
          "  esac\n"
          "  # After the first word that is not an option comes the user's command: its own "
@@ -385,6 +435,19 @@ std::string BashCompletion(std::span<const Row> rows) {
          "complete -o filenames -o bashdefault -F _hvdrun hvdrun horovodrun\n";
 }
 
+// The options and tools of each verb.
+std::string ZshVerbs() {
+  std::string text = "case $words[2] in\n";
+  for (const VerbRow& verb : VerbRows()) {
+    if (verb.takes_settings) continue;
+    const std::string words = verb.name == "help" ? VerbNames() : WordsOf(verb);
+    text += "  " + std::string(verb.name) + ") compadd -- --help" +
+            (words.empty() ? "" : " " + words) + (verb.takes_file ? "; _files" : "") +
+            "; return ;;\n";
+  }
+  return text + "esac\n";
+}
+
 std::string ZshCompletion(std::span<const Row> rows) {
   std::string text =
       "#compdef hvdrun horovodrun\n"
@@ -394,15 +457,14 @@ std::string ZshCompletion(std::span<const Row> rows) {
       ")' 'commands:command:_command_names -e'\n"
       "  return\n"
       "fi\n"
-      "if [[ $words[2] == (dump|stop|top) ]] && (( CURRENT == 3 )); then\n"
+      "if [[ $words[2] == (" +
+      VerbsThat(&VerbRow::takes_job) +
+      ") ]] && [[ $words[CURRENT] != -* ]]; then\n"
       "  local -a lines; lines=(${(f)\"$($words[1] ps 2>/dev/null)\"})\n"
       "  compadd -- ${lines[2,-1]%% *}\n"
       "  return\n"
-      "fi\n"
-      "if [[ $words[2] == trace ]]; then\n"
-      "  _alternative 'tools:tool:(export merge report tail)' 'files:file:_files'\n"
-      "  return\n"
-      "fi\n"
+      "fi\n" +
+      ZshVerbs() +
       "[[ $words[2] == doctor ]] && { words[2]=(); (( CURRENT-- )) }\n"
       "_arguments -S \\\n";
   for (const Row& row : ShownRows(rows)) {
@@ -415,6 +477,23 @@ std::string ZshCompletion(std::span<const Row> rows) {
     }
   }
   return text + "  '(-):command:_command_names -e' \\\n  '*::arguments:_normal'\n";
+}
+
+// The options and tools of each verb.
+std::string FishVerbs() {
+  std::string text;
+  for (const VerbRow& verb : VerbRows()) {
+    if (verb.takes_settings) continue;
+    std::istringstream words("--help " + (verb.name == "help" ? VerbNames() : WordsOf(verb)));
+    for (std::string word; words >> word;) {
+      const std::string offer = word.starts_with("--")  ? " -l " + word.substr(2)
+                                : word.starts_with("-") ? " -s " + word.substr(1)
+                                                        : " -a " + word;
+      text +=
+          "  complete -c $command -n '__hvdrun_verb " + std::string(verb.name) + "'" + offer + "\n";
+    }
+  }
+  return text;
 }
 
 std::string FishCompletion(std::span<const Row> rows) {
@@ -451,23 +530,18 @@ std::string FishCompletion(std::span<const Row> rows) {
          "  end\n"
          "  return 0\n"
          "end\n"
-         "function __hvdrun_stop\n"
+         "function __hvdrun_verb\n"
          "  set -l words (commandline -opc)\n"
-         "  contains -- \"$words[2]\" dump stop top\n"
-         "end\n"
-         "function __hvdrun_trace\n"
-         "  set -l words (commandline -opc)\n"
-         "  test \"$words[2]\" = trace\n"
+         "  test (count $words) -gt 1; and contains -- \"$words[2]\" $argv\n"
          "end\n"
          "function __hvdrun_jobs\n"
          "  set -l words (commandline -opc)\n"
          "  $words[1] ps 2>/dev/null | sed 1d | string replace -r ' .*' ''\n"
          "end\n"
          "for command in hvdrun horovodrun\n"
-         "  complete -c $command -n __hvdrun_stop -x -a "
-         "'(__hvdrun_jobs)'\n"
-         "  complete -c $command -n __hvdrun_trace -a 'export merge report tail'\n"
-         "  complete -c $command -n 'test (count (commandline -opc)) -eq 1' -a '" +
+         "  complete -c $command -n '__hvdrun_verb " +
+         Replaced(VerbsThat(&VerbRow::takes_job), '|', " ") + "' -x -a '(__hvdrun_jobs)'\n" +
+         FishVerbs() + "  complete -c $command -n 'test (count (commandline -opc)) -eq 1' -a '" +
          VerbNames() + "'\n" + lines + "end\n";
 }
 

@@ -18,6 +18,9 @@ std::string FishCompletion(std::span<const Row> rows);  // a file hvdrun.fish
 // docs/settings.md: every setting, then those of horovodrun with the answer to each.
 std::string SettingsPage(std::span<const Row> rows, std::span<const HorovodSetting> others);
 
+// docs/launcher-words.md: the options of other launchers.
+std::string LauncherWordsPage();
+
 }  // namespace hvd
 
 #endif  // HVD_CONFIGS_REFERENCE_TEXT_H_

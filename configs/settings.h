@@ -17,13 +17,21 @@ struct IntRange {
 };
 
 // The action that the command line asks for.
-enum class Action { kRun, kHelp, kVersion, kPrintConfig, kCheckBuild };
+enum class Action { kRun, kBriefHelp, kHelp, kVersion, kPrintConfig, kCheckBuild };
+
+// Flags behind one that asks for these are not looked at.
+constexpr bool EndsReading(Action action) {
+  return action == Action::kBriefHelp || action == Action::kHelp || action == Action::kVersion;
+}
 
 // One field per row of the settings table that holds a value. The defaults live in the table, not
 // here.
 struct Settings {
   int num_proc = 0;
+  bool module = false;  // the command is a module of Python
+  bool dry_run = false;
   bool verbose = false;
+  bool quiet = false;
   std::string config_file;  // empty: none
 
   // Hosts; empty or 0: not given.
@@ -63,6 +71,7 @@ struct Settings {
   int reset_limit = -1;               // -1: none
   IntRange blacklist_cooldown_range;  // seconds
   std::string max_failures;           // "10", "10/1h"
+  int max_restarts = 0;               // as max_failures, and makes the job elastic; 0: not given
   int spares = 0;
   std::string elastic_restart;
 
@@ -79,6 +88,7 @@ struct Settings {
 
   std::vector<std::string> pass_env;  // each "NAME" or "NAME=value", in order
   std::string env_file;
+  std::string chdir;  // of the ranks; empty: that of hvdrun
   bool print_env = false;
   std::string stdin_to;        // rank0, all or none
   bool stock_horovod = false;  // workers do not use our runtime

@@ -58,7 +58,8 @@ struct Row {
   std::string_view placeholder = {};           // "FILE" or "DIR" in --help and for completion
   std::string_view example = {};               // a value that works, for messages
   std::string_view what = {};   // what the value is, for messages: "the number of processes"
-  std::string_view doc = {};    // one line of --help
+  std::string_view doc = {};    // of --help
+  std::string_view brief = {};  // one line of -h; empty: the row is not in it
   std::string_view group = {};  // of the rows of one group at most one may be given as a flag
   // Of a kBytes: the unit of a plain number, "MB", as a flag and as a key; the variable is in
   // bytes.
@@ -70,6 +71,7 @@ struct Row {
   bool tunable = false;           // may change while the job runs
   bool hidden = false;            // for tests: in no help, manual or completion
   bool makes_elastic = false;     // that it is given makes the job elastic (IsElastic)
+  bool foreign = false;           // an option of another launcher: only its whole word means it
   bool elastic_only = false;      // a line says that it has no effect where the job is not elastic
   For verbs = For::kRun;
   Target target;

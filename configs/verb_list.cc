@@ -2,71 +2,122 @@
 
 #include <algorithm>
 
+#include "configs/message_text.h"
+
 namespace hvd {
+namespace {
+
+std::vector<VerbRow> MakeRows() {
+  return {
+      {.name = "doctor",
+       .arguments = "[options] [command]",
+       .summary = "examines hosts before a job does",
+       .text = "Connects to all hosts as a run does, without a job, and examines them and each "
+               "pair of them: Python and libraries, GPUs, limits, disks, clocks, network. One "
+               "report for all, each problem with what to do.",
+       .takes_settings = true},
+      {.name = "dump",
+       .arguments = "[-o FILE] [JOB]",
+       .summary = "writes the last events of a job's ranks, as a timeline",
+       .text = "Writes the last events of all ranks of one of your jobs on this machine to a file, "
+               "as a timeline for Perfetto: a recorder in each rank keeps the last few thousand. "
+               "The job goes on.",
+       .entries = {{"-o FILE, --output FILE",
+                    "the file; default: hvd-dump-JOB.json",
+                    {"-o", "--output"}}},
+       .takes_job = true,
+       .takes_file = true},
+      {.name = "env",
+       .arguments = "",
+       .summary = "prints exports, so that a plain python finds horovod",
+       .text = "Prints exports for a shell, so that it finds hvdrun, and every python that it "
+               "starts finds the horovod package of this installation. Workers of hvdrun need no "
+               "exports. A script that is started alone, by mpirun or by srun needs them, unless "
+               "the package was installed by pip.",
+       .entries = {{"eval \"$(hvdrun env)\"", "for bash, zsh and sh", {}},
+                   {"hvdrun env | source", "for fish", {}}}},
+      {.name = "help",
+       .arguments = "[VERB | SECTION]",
+       .summary = "prints the help of a verb, or a section of the options",
+       .text = "Prints the help of a verb, or one section of the options; without a word, all of "
+               "hvdrun --help."},
+      {.name = "ps",
+       .arguments = "",
+       .summary = "lists your jobs on this machine",
+       .text = "Lists your jobs on this machine: id, age, number of processes, and how many of "
+               "them are alive on all hosts. Of a job that was started on another machine, it "
+               "lists the part here."},
+      {.name = "stop",
+       .arguments = "[--after-step] JOB",
+       .summary = "ends one of your jobs, as Ctrl-C would",
+       .text = "Ends one of your jobs on this machine, as Ctrl-C would; hvdrun ps lists them. The "
+               "first letters of its id are enough if no other id begins with them.",
+       .entries = {{"--after-step",
+                    "as SIGTERM would: the ranks of an elastic job leave at their next commit, and "
+                    "hvdrun ends with exit code 75",
+                    {"--after-step"}}},
+       .takes_job = true},
+      {.name = "top",
+       .arguments = "[--once] [--json] [JOB]",
+       .summary = "shows each rank of a job, its rates and waits",
+       .text = "Shows the state of one of your jobs on this machine, each second: what each rank "
+               "does, its rates, for how much of the time it waits for others, and which rank the "
+               "others wait for. q ends it. JOB may be left out when only one runs. Without a "
+               "terminal it prints a line a second.",
+       .entries = {{"--once", "print one table, then exit", {"--once"}},
+                   {"--json", "print each view as a line of JSON", {"--json"}}},
+       .takes_job = true},
+      {.name = "trace",
+       .arguments = "TOOL FILE... [options]",
+       .summary = "says what limits a job, merges and converts timelines",
+       .text = "Reads timelines (hvdrun --timeline FILE) and traces of PyTorch's profiler.",
+       .entries = {{"report FILE [--json] [--html PAGE]",
+                    "says what limits the job: who is late and where, how much communication is "
+                    "hidden behind computing, which tensors take longest; as text, as JSON, and as "
+                    "a page with plots that needs nothing else",
+                    {"report", "--json", "--html"}},
+                   {"merge FILE... -o OUT",
+                    "makes one trace of several, on one clock",
+                    {"merge", "-o"}},
+                   {"export FILE --format chrome|perfetto -o OUT",
+                    "the same events as JSON with one event in a line, or in Perfetto's own form, "
+                    "a third as large; --rank N: of one rank",
+                    {"export", "--format", "--rank"}},
+                   {"tail FILE [--once]",
+                    "a line for each second of a timeline that is being written, until it is "
+                    "complete; with --once, of what is there",
+                    {"tail", "--once"}}},
+       .end = "A file that cannot be read is exit code 2 and one sentence.",
+       .takes_file = true},
+      {.name = "tune",
+       .arguments = "TOOL [ID] [FILE]",
+       .summary = "lists and uses the results that --autotune remembers",
+       .text = "The results of hvdrun --autotune are remembered on the host of rank 0, in the "
+               "cache folder of the user, by model, number of ranks and kind of hosts. The next "
+               "run with --autotune starts there. ID: its first letters are enough; it may be left "
+               "out when there is only one.",
+       .entries = {{"show [ID] [--json]", "lists them, or all facts of one", {"show", "--json"}},
+                   {"export [ID]", "prints one as YAML for --config-file", {"export"}},
+                   {"apply [ID] FILE",
+                    "puts one into a file for --config-file, whose other keys stay; its comments "
+                    "do not",
+                    {"apply"}},
+                   {"forget ID", "removes one; --all: all of them", {"forget", "--all"}}},
+       .takes_file = true},
+  };
+}
+
+}  // namespace
 
 std::span<const VerbRow> VerbRows() {
-  static constexpr VerbRow kRows[] = {
-      {"doctor", "", "examines hosts before a job does; hvdrun doctor --help", ""},
-      {"dump", "[JOB]", "writes the last events of its ranks to a file, as a timeline",
-       "Writes the last events of all ranks of one of your jobs on this machine to a file, as a\n"
-       "timeline for Perfetto: a recorder in each rank keeps the last few thousand. The job goes "
-       "on.\n"
-       "  -o FILE, --output FILE   the file; hvd-dump-JOB.json otherwise\n"},
-      {"env", "", "prints the exports that let a plain python find horovod",
-       "Prints exports for a shell, so that it finds hvdrun, and every python that it starts "
-       "finds the\n"
-       "horovod package of this installation. Workers of hvdrun need no exports. A script that "
-       "is started\n"
-       "alone, by mpirun or by srun needs them, unless the package was installed by pip:\n"
-       "  eval \"$(hvdrun env)\"        bash, zsh, sh\n"
-       "  hvdrun env | source         fish\n"},
-      {"ps", "", "lists your jobs on this machine",
-       "Lists your jobs on this machine: id, age, number of processes, and how many of them are\n"
-       "alive on all hosts. Of a job that was started on another machine, it lists the part "
-       "here.\n"},
-      {"stop", "JOB", "ends one of them, as Ctrl-C would",
-       "Ends one of your jobs on this machine, as Ctrl-C would; hvdrun ps lists them. The first\n"
-       "letters of its id are enough if no other id begins with them.\n"
-       "  --after-step   as SIGTERM would: the ranks of an elastic job leave at their next "
-       "commit,\n"
-       "                 and hvdrun ends with exit code 75\n"},
-      {"top", "[JOB]", "shows how a job fares: each rank, its rates and waits",
-       "Shows how one of your jobs on this machine fares, again each second: what each rank does, "
-       "its\n"
-       "rates, for how much of the time it waits for others, and which rank the others wait for.\n"
-       "q ends it. JOB may be left out when only one runs. Without a terminal it prints a line a\n"
-       "second.\n"
-       "  --once   one table\n"
-       "  --json   each view as a line of JSON\n"},
-      {"trace", "TOOL FILE...", "says what limits a job, merges and converts timelines",
-       "Reads timelines (hvdrun --timeline FILE) and traces of PyTorch's profiler:\n"
-       "  report FILE [--json] [--html PAGE]   says what limits the job: who is late and where, "
-       "how\n"
-       "                 much communication is hidden behind computing, which tensors take "
-       "longest;\n"
-       "                 as text, as JSON, and as a page with plots that needs nothing else\n"
-       "  merge FILE... -o OUT   makes one trace of several, on one clock\n"
-       "  export FILE --format chrome|perfetto -o OUT   the same events as JSON with one event in "
-       "a\n"
-       "                 line, or in Perfetto's own form, a third as large; --rank N: of one rank\n"
-       "  tail FILE [--once]   a line for each second of a timeline that is being written, until "
-       "it is\n"
-       "                 complete; with --once, of what is there\n"
-       "A file that cannot be read is exit code 2 and one sentence.\n"},
-      {"tune", "TOOL [ID]", "lists and uses the results that --autotune remembers",
-       "The results of hvdrun --autotune are remembered on the host of rank 0, in the cache folder "
-       "of the\n"
-       "user, by model, number of ranks and kind of hosts. The next run with --autotune starts "
-       "there. ID: its\n"
-       "first letters are enough; it may be left out when there is only one.\n"
-       "  show [ID] [--json]   lists them, or all facts of one\n"
-       "  export [ID]          prints one as YAML for --config-file\n"
-       "  apply [ID] FILE      puts one into a file for --config-file, whose other keys stay; its "
-       "comments\n"
-       "                       do not\n"
-       "  forget ID            removes one; --all: all of them\n"},
-  };
-  return kRows;
+  static const auto* const rows = new std::vector<VerbRow>(MakeRows());
+  return *rows;
+}
+
+const VerbRow* FindVerb(std::string_view name) {
+  const std::span<const VerbRow> rows = VerbRows();
+  const auto row = std::ranges::find(rows, name, &VerbRow::name);
+  return row == rows.end() ? nullptr : &*row;
 }
 
 std::string VerbNames() {
@@ -77,14 +128,19 @@ std::string VerbNames() {
   return names;
 }
 
-std::string VerbHelpText(std::string_view name) {
-  const std::span<const VerbRow> rows = VerbRows();
-  auto row =
-      std::find_if(rows.begin(), rows.end(), [&](const VerbRow& r) { return r.name == name; });
-  if (row == rows.end() || row->help.empty()) return "";
-  std::string usage = "usage: hvdrun " + std::string(row->name);
-  if (!row->arguments.empty()) usage += " " + std::string(row->arguments);
-  return usage + "\n" + std::string(row->help);
+std::string WordsOf(const VerbRow& verb) {
+  std::string words;
+  for (const VerbEntry& entry : verb.entries) {
+    for (std::string_view word : entry.words)
+      words += (words.empty() ? "" : " ") + std::string(word);
+  }
+  return words;
+}
+
+std::string_view NearestVerb(std::string_view word) {
+  std::vector<std::string_view> names;
+  for (const VerbRow& row : VerbRows()) names.push_back(row.name);
+  return NearestOf(word, names);
 }
 
 }  // namespace hvd

@@ -6,24 +6,38 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hvd {
+
+// An option of a verb, or one of its tools: "report FILE [--json]".
+struct VerbEntry {
+  std::string_view term, text;
+  std::vector<std::string_view> words;  // those that a shell offers
+};
 
 struct VerbRow {
   std::string_view name;
   std::string_view arguments;  // as shown behind the name; may be empty
-  std::string_view summary;    // one line of `hvdrun --help`
-  std::string_view help;       // the rest of `hvdrun VERB --help`; empty: the verb prints its own
+  std::string_view summary;    // one line of `hvdrun -h`
+  std::string_view text;       // one paragraph
+  std::vector<VerbEntry> entries = {};
+  std::string_view end = {};    // one more paragraph
+  bool takes_job = false;       // a job may follow
+  bool takes_file = false;      // a file may follow
+  bool takes_settings = false;  // its options are rows of the settings table
 };
 
 std::span<const VerbRow> VerbRows();
+const VerbRow* FindVerb(std::string_view name);
 
 // "doctor env ps stop trace"
 std::string VerbNames();
+// "--once --json", of all entries.
+std::string WordsOf(const VerbRow& verb);
 
-// The text that `hvdrun VERB --help` prints; prints nothing itself. Empty for a verb that prints
-// its own, or none.
-std::string VerbHelpText(std::string_view name);
+// The verb that is meant by a word that is none of them, or empty.
+std::string_view NearestVerb(std::string_view word);
 
 }  // namespace hvd
 

@@ -128,11 +128,16 @@ uint32_t OnlineCpus() {
   return cpus > 0 ? static_cast<uint32_t>(cpus) : 1;
 }
 
-uint32_t DefaultSlots() {
+uint32_t GpuSlots() {
   // Tests bring GPUs of their own.
-  uint32_t gpus =
-      CountGpus(GetTestEnv("HVD_TEST_DEV").value_or("/dev"), GetEnv("CUDA_VISIBLE_DEVICES"));
-  return gpus > 0 ? gpus : CountCores();
+  return CountGpus(GetTestEnv("HVD_TEST_DEV").value_or("/dev"), GetEnv("CUDA_VISIBLE_DEVICES"));
+}
+
+uint32_t CoreSlots() { return CountCores(); }
+
+uint32_t DefaultSlots() {
+  const uint32_t gpus = GpuSlots();
+  return gpus > 0 ? gpus : CoreSlots();
 }
 
 }  // namespace hvd

@@ -26,6 +26,12 @@ std::vector<std::string> ListedGpus(std::string_view visible);
 // All that run, also those that this process may not use; at least 1.
 uint32_t OnlineCpus();
 
+// One per GPU that CUDA_VISIBLE_DEVICES leaves; 0: there is none.
+uint32_t GpuSlots();
+
+// One per core that this process may use, within the CPU quota of its cgroups.
+uint32_t CoreSlots();
+
 // One per GPU, else one per core that this process may use, within the CPU quota of its cgroups.
 uint32_t DefaultSlots();
 

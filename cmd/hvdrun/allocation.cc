@@ -20,15 +20,6 @@
 namespace hvd {
 namespace {
 
-bool IsOnPath(const std::string& program) {
-  if (program.starts_with('/')) return ::access(program.c_str(), X_OK) == 0;
-  std::istringstream folders(GetEnv("PATH").value_or(""));
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
-
 // Once each: several parts of a start want to know the allocation.
 Result<std::string> AskOnce(const std::vector<std::string>& command) {
   static std::map<std::vector<std::string>, Result<std::string>> answers;
@@ -55,6 +46,15 @@ bool AllAreIn(const std::vector<HostSlots>& hosts, const Allocation& allocation)
 }
 
 }  // namespace
+
+bool IsOnPath(const std::string& program) {
+  if (program.starts_with('/')) return ::access(program.c_str(), X_OK) == 0;
+  std::istringstream folders(GetEnv("PATH").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
 
 AllocationReader ReadAllocationHere() {
   return [](const Settings& settings) -> Result<std::optional<AllocatedHosts>> {

@@ -24,6 +24,7 @@ int DoctorVerb(const std::vector<std::string>& args) {
       ReadAllocationHere());
   if (!parsed.ok()) return UsageError(parsed.status());
   if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
+  if (parsed->action == Action::kVersion) parsed->text = VersionText();
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
   Settings& settings = parsed->settings;
   SetLog({ParseLogLevel(settings.log_level, LogLevel::kWarning), "hvdrun doctor"});

@@ -26,6 +26,8 @@ namespace {
 // (final_plan.h).
 constexpr Duration kNameLimit = std::chrono::seconds(5);
 
+bool quiet = false;
+
 WordFacts FactsOfWord(const std::string& word) {
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(word, ignored);
@@ -54,7 +56,10 @@ Result<std::vector<HostSlots>> HostsOfElastic(const Settings& settings) {
 
 }  // namespace
 
+void SetQuiet() { quiet = true; }
+
 void PrintNotes(const std::vector<std::string>& notes) {
+  if (quiet) return;
   for (const std::string& note : notes) WriteAll(STDERR_FILENO, "hvdrun: " + note + "\n");
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cmd/hvdrun/verbs.h"
-#include "configs/verb_list.h"
+#include "configs/help_text.h"
 
 namespace {
 
@@ -26,11 +26,11 @@ struct NamedVerb {
   const char* name;
   int (*run)(const std::vector<std::string>& args);
 };
-constexpr NamedVerb kVerbs[] = {{"agent", hvd::AgentVerb}, {"doctor", hvd::DoctorVerb},
-                                {"dump", hvd::DumpVerb},   {"env", hvd::EnvVerb},
-                                {"ps", hvd::PsVerb},       {"stop", hvd::StopVerb},
-                                {"top", hvd::TopVerb},     {"trace", hvd::TraceVerb},
-                                {"tune", hvd::TuneVerb},   {"worker", hvd::WorkerVerb}};
+constexpr NamedVerb kVerbs[] = {
+    {"agent", hvd::AgentVerb}, {"doctor", hvd::DoctorVerb}, {"dump", hvd::DumpVerb},
+    {"env", hvd::EnvVerb},     {"help", hvd::HelpVerb},     {"ps", hvd::PsVerb},
+    {"stop", hvd::StopVerb},   {"top", hvd::TopVerb},       {"trace", hvd::TraceVerb},
+    {"tune", hvd::TuneVerb},   {"worker", hvd::WorkerVerb}};
 
 // `hvdrun VERB --help`; empty: something else was asked for.
 std::string HelpAskedFor(const std::string& verb, const std::vector<std::string>& rest) {

@@ -1,12 +1,19 @@
 // The default verb: reads the command line, plans, and runs the job.
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <thread>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
+#include "configs/message_text.h"
+#include "configs/python_command.h"
+#include "configs/verb_list.h"
 #include "discovery/host_selection.h"
+#include "discovery/this_machine.h"
 #include "launcher/agent/workers/binding.h"
 #include "launcher/agent/workers/cpu_assignment.h"
 #include "launcher/agent/workers/held_port.h"
@@ -122,6 +129,38 @@ Status ReadHosts(const ParsedCommandLine& parsed, DriverOptions& options) {
   return Status::Ok();
 }
 
+// The first line of a file is #!, and this user may execute it.
+bool RunsByItself(const std::string& path) {
+  if (::access(path.c_str(), X_OK) != 0) return false;
+  std::ifstream file(path, std::ios::binary);
+  return file.get() == '#' && file.get() == '!';
+}
+
+// The command of the job: of a script or module of Python with the interpreter in front.
+PythonCommand CommandOf(const ParsedCommandLine& parsed, const std::string& directory) {
+  const auto here = [directory](const std::string& path) {
+    return (std::filesystem::path(directory) / path).string();
+  };
+  return WithPython(parsed.command, parsed.settings.module,
+                    {IsOnPath,
+                     [here](const std::string& path) {
+                       std::error_code ignored;
+                       return std::filesystem::is_regular_file(here(path), ignored);
+                     },
+                     [here](const std::string& path) { return RunsByItself(here(path)); }});
+}
+
+// --dry-run: the hosts of an elastic job are those of now.
+int PrintPlan(const DriverOptions& options) {
+  if (!options.elastic.elastic)
+    return PrintText(PlanText(options.plan, options.named_hosts, options));
+  Result<std::vector<HostSlots>> hosts = HostsOf(options.settings);
+  if (!hosts.ok()) return UsageError(hosts.status());
+  const Result<PlanDraft> draft = DraftPlan(*hosts, options.elastic.np);
+  if (!draft.ok()) return UsageError(draft.status());
+  return PrintText(PlanText(draft->plan, draft->hosts, options));
+}
+
 // Fills in the command, folder and variables with which the ranks are started.
 Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
   options.job_id = MakeJobId();
@@ -129,9 +168,14 @@ Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
   options.settings = parsed.settings;
   // Its variable tells stock Horovod to write the file.
   if (options.settings.stock_horovod) options.settings.timeline_filename.clear();
-  options.command = parsed.command;
   options.environment = Environment();
-  options.directory = WorkingDirectory();
+  const std::filesystem::path here = WorkingDirectory();
+  options.directory = here;
+  if (const std::string& folder = parsed.settings.chdir; !folder.empty())
+    options.directory = (here / folder).lexically_normal();
+  PythonCommand python = CommandOf(parsed, options.directory);
+  options.command = std::move(python.command);
+  if (!python.note.empty()) PrintNotes({python.note});
   Result<std::vector<std::string>> given = GivenEnvironment(options.settings);
   if (!given.ok()) return given.status();
   options.given_environment = std::move(*given);
@@ -179,7 +223,8 @@ int RunElastic(DriverOptions options) {
 int Run(const ParsedCommandLine& parsed) {
   DriverOptions options;
   if (Status status = ReadHosts(parsed, options); !status.ok()) return UsageError(status);
-  if (const std::string& path = parsed.settings.error_file; !path.empty()) {
+  if (const std::string& path = parsed.settings.error_file;
+      !path.empty() && !parsed.settings.dry_run) {
     if (Status status = PrepareErrorFile(path); !status.ok()) return UsageError(status);
   }
   if (Status enough = CheckDescriptorLimit(); !enough.ok()) {
@@ -188,6 +233,7 @@ int Run(const ParsedCommandLine& parsed) {
   }
   if (Status status = ReadJob(parsed, options); !status.ok()) return UsageError(status);
   PrintNotes(parsed.notes);
+  if (options.settings.dry_run) return PrintPlan(options);
   HeldPort master(/*everywhere=*/false);
   options.master_port = master.port();
   master.LetServersListen();  // the job starts at once
@@ -210,14 +256,41 @@ int Run(const ParsedCommandLine& parsed) {
 
 }  // namespace
 
+namespace {
+
+uint32_t CountSlots(std::string_view kind) {
+  if (kind == "auto") return DefaultSlots();
+  return kind == "gpu" ? GpuSlots() : CoreSlots();
+}
+
+// "hvdrun dcotor": a verb that is misspelt, and no program.
+Status CheckVerb(const std::vector<std::string>& args) {
+  if (args.empty() || args[0].starts_with('-') || args[0].find('/') != std::string::npos)
+    return Status::Ok();
+  const std::string_view verb = NearestVerb(args[0]);
+  if (verb.empty() || IsOnPath(args[0])) return Status::Ok();
+  return InvalidArgument(Quoted(args[0]) +
+                         " is neither a verb nor a program: did you mean hvdrun " +
+                         std::string(verb) + "?");
+}
+
+}  // namespace
+
 int RunVerb(const std::vector<std::string>& args) {
+  if (Status status = CheckVerb(args); !status.ok()) return UsageError(status);
   Result<ParsedCommandLine> parsed = ParseCommandLine(
       args, [](const char* name) { return GetEnv(name); }, ReadConfigFile, Verb::kRun,
-      ReadAllocationHere());
+      ReadAllocationHere(), CountSlots);
   if (!parsed.ok()) return UsageError(parsed.status());
   if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
+  if (parsed->action == Action::kVersion) parsed->text = VersionText();
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
-  SetLog({ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning), "hvdrun"});
+  LogLevel level = ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning);
+  if (parsed->settings.quiet) {
+    level = std::max(level, LogLevel::kError);
+    SetQuiet();
+  }
+  SetLog({level, "hvdrun"});
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
   if (Status status = CheckOneTaskHere(parsed->settings); !status.ok()) return UsageError(status);
   return Run(*parsed);

@@ -15,8 +15,9 @@ int main(int argc, char** argv) {
   if (kind == "zsh") text = hvd::ZshCompletion(hvd::SettingRows());
   if (kind == "fish") text = hvd::FishCompletion(hvd::SettingRows());
   if (kind == "settings") text = hvd::SettingsPage(hvd::SettingRows(), hvd::HorovodSettings());
+  if (kind == "words") text = hvd::LauncherWordsPage();
   if (text.empty()) {
-    std::fputs("usage: hvdrun_texts man|bash|zsh|fish|settings\n", stderr);
+    std::fputs("usage: hvdrun_texts man|bash|zsh|fish|settings|words\n", stderr);
     return 2;
   }
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;

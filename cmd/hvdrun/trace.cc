@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cmd/hvdrun/verbs.h"
+#include "configs/help_text.h"
 #include "configs/message_text.h"
-#include "configs/verb_list.h"
 #include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"
 #include "timeline/convert/perfetto_export.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cmd/hvdrun/verbs.h"
+#include "configs/help_text.h"
 #include "configs/message_text.h"
-#include "configs/verb_list.h"
 #include "configs/yaml_file.h"
 #include "launcher/output/output.h"
 #include "launcher/tuning/tuning_memory.h"

@@ -47,6 +47,9 @@ int DoctorVerb(const std::vector<std::string>& args);
 // hvdrun env: prints the exports that let a shell find this installation.
 int EnvVerb(const std::vector<std::string>& args);
 
+// hvdrun help [VERB | SECTION].
+int HelpVerb(const std::vector<std::string>& args);
+
 // hvdrun ps: lists the jobs of this user on this machine.
 int PsVerb(const std::vector<std::string>& args);
 
@@ -80,7 +83,14 @@ Status CheckOneTaskHere(const Settings& settings);
 // Replaces --launcher auto by its meaning for these hosts: the scheduler's way, if all are of its
 // allocation.
 void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings);
+// Nothing after SetQuiet().
 void PrintNotes(const std::vector<std::string>& notes);
+void SetQuiet();
+bool IsOnPath(const std::string& program);
+
+// What --dry-run prints (plan_text.cc).
+std::string PlanText(const Plan& plan, const std::vector<HostSlots>& hosts,
+                     const DriverOptions& options);
 
 // The hosts that a run may use now, in order (hosts.cc). Prints what the user should know about
 // them. Of an elastic job they are the first answer of their source, and may be none.
@@ -104,8 +114,9 @@ bool NamesComeLate();
 // (hosts.cc).
 Status CheckIdentityFile(const Settings& settings);
 
-// The text that hvdrun --check-build prints.
+// The texts that hvdrun --check-build and --version print.
 std::string CheckBuildText();
+std::string VersionText();
 
 }  // namespace hvd
 

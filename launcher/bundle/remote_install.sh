@@ -124,6 +124,7 @@ look() {
   }
   same "$1" && go "$1"
   answer=${answer:-$("$1" --version </dev/null 2>/dev/null)}
+  answer=${answer#hvdrun }
   case "$answer" in
     "$version"|"$version "*) similar=${similar:-$1} ;;
     *) found=${found:-"it has hvdrun ${answer:-of another version} ($1) and this is hvdrun $version"} ;;

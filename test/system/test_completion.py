@@ -86,7 +86,7 @@ def test_stop_offers_jobs():
         assert len(mine) == 1
         offered = bash_offers(hvdrun_path(), "stop", "")
         assert mine[0] in offered and "JOB" not in offered, (mine, offered)
-        assert all(re.fullmatch("[0-9a-f]+|--help", name) for name in offered), offered
+        assert all(re.fullmatch("[0-9a-f]+|--help|--after-step", name) for name in offered), offered
         for verb in ("stop", "top", "dump"):
             assert bash_offers(hvdrun_path(), verb, mine[0][:-1]) == mine
     finally:
@@ -97,6 +97,13 @@ def test_stop_offers_jobs():
 def test_verbs_without_options_offer_help_alone():
     assert bash_offers("hvdrun", "ps", "") == ["--help"]
     assert bash_offers("hvdrun", "env", "--") == ["--help"]
+
+
+def test_verbs_offer_their_tools_and_options():
+    assert set(bash_offers("hvdrun", "tune", "")) >= {"show", "export", "apply", "forget"}
+    assert bash_offers("hvdrun", "tune", "--al") == ["--all"]
+    assert bash_offers("hvdrun", "stop", "--af") == ["--after-step"]
+    assert bash_offers("hvdrun", "trace", "rep") == ["report"]
 
 
 def test_zsh_takes_the_file_and_calls_it():

@@ -178,10 +178,74 @@ def test_agents_and_wardens_are_called_hvdrun(start):
     assert {read_proc(pid, "comm") for pid in (job.pid, job.warden, job.agent)} == {b"hvdrun\n"}
 
 
-def test_a_script_without_its_interpreter_is_told_the_command(run, tmp_path):
-    (tmp_path / "train.py").write_text("print('hi')\n")
-    job = run("-np", 2, "train.py", cwd=tmp_path)
-    assert job.code == 127 and "try python train.py" in job.err, job.err
+def test_a_script_is_started_by_the_python_of_the_environment(run, tmp_path):
+    (tmp_path / "train.py").write_text("import sys\nprint('hi', sys.argv[1:])\n")
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "train.py").write_text("import sys\nprint(__name__, sys.argv[1:])\n")
+    job = run("-np", 2, "--prefix", "", "train.py", "-x", cwd=tmp_path)
+    assert (job.code, job.out) == (0, "hi ['-x']\n" * 2), job.err
+    assert re.fullmatch(r"hvdrun: train\.py is started as python3? train\.py\n", job.err), job.err
+    job = run("-np", 1, "--prefix", "", "-m", "pkg.train", "a", cwd=tmp_path)
+    assert (job.code, job.out, job.err) == (0, "__main__ ['a']\n", ""), job.err
+
+
+def test_a_script_that_runs_by_itself_is_left_alone(run, tmp_path):
+    (tmp_path / "own.py").write_text("#!/bin/sh\necho shell\n")
+    (tmp_path / "own.py").chmod(0o755)
+    job = run("-np", 1, "--prefix", "", "own.py", cwd=tmp_path)
+    assert (job.code, job.out, job.err) == (0, "shell\n", ""), job.err
+
+
+def test_a_directory_for_the_ranks(run, tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "t.py").write_text("import os; print(os.getcwd())\n")
+    for words in (("--chdir", tmp_path / "sub"), ("--wdir", "sub"), ("-D", "./sub")):
+        job = run("-np", 1, "--prefix", "", *words, "t.py", cwd=tmp_path)
+        assert (job.code, job.out) == (0, f"{tmp_path}/sub\n"), job.err
+
+
+def test_a_dry_run_prints_the_plan_and_starts_nothing(run, tmp_path):
+    (tmp_path / "error.json").write_text("keep")
+    job = run("--dry-run", "-np", 4, "--hosts-per-machine", 2, "--error-file", "error.json", "--output-filename", "logs",
+              "touch", "started", "a b", cwd=tmp_path)
+    assert (job.code, job.err) == (0, ""), job.err
+    lines = job.out.splitlines()
+    assert lines[0] == "4 ranks on 2 hosts:" and lines[-1] == "nothing was started", job.out
+    assert [line.partition(": ")[2] for line in lines[1:3]] == ["ranks 0-1", "ranks 2-3"], job.out
+    assert "command: touch started 'a b'" in lines and f"directory: {tmp_path}" in lines, job.out
+    assert [path.name for path in tmp_path.iterdir()] == ["error.json"] and (tmp_path / "error.json").read_text() == "keep"
+
+
+def test_quiet_leaves_errors_alone(run, tmp_path):
+    (tmp_path / "train.py").write_text("raise SystemExit(3)\n")
+    loud = run("-np", 1, "--cycle-time-ms", 5, "train.py", cwd=tmp_path)
+    quiet = run("-np", 1, "-q", "--cycle-time-ms", 5, "train.py", cwd=tmp_path)
+    assert "has no effect" in loud.err and "is started as" in loud.err
+    assert quiet.code == loud.code == 3 and "has no effect" not in quiet.err and "is started as" not in quiet.err
+    assert "rank 0" in quiet.err, quiet.err
+
+
+def test_a_misspelt_verb_is_proposed(run):
+    job = run("dcotor")
+    assert job.code == 2 and "did you mean hvdrun doctor?" in job.err, job.err
+
+
+def test_restarts_of_torchrun(run, tmp_path):
+    script = f"echo >> {tmp_path}/starts; test $(wc -l < {tmp_path}/starts) -gt 2"
+    job = run("-np", 1, "--max-restarts", 3, "sh", "-c", script)
+    assert job.code == 0, job.err
+    assert (tmp_path / "starts").read_text() == "\n" * 3
+
+
+def test_help_and_version(run):
+    assert len(run("-h").out.splitlines()) <= 24
+    for words in (["-h"], ["--help"], ["help"], ["--help", "hosts"], ["doctor", "--help"], ["help", "tune"], ["stop", "--help"]):
+        job = run(*words)
+        assert job.code == 0 and not job.err and max(map(len, job.out.splitlines())) <= 80, words
+    assert run("help", "hosts").out == run("--help", "hosts").out != run("--help").out
+    assert run("help", "top").out == run("top", "--help").out
+    assert run("help", "nonsense").code == 2
+    assert re.fullmatch(r"hvdrun \d+\.\d+\.\d+( \([0-9a-f]{8}(-dirty)? \d{4}-\d\d-\d\d\))?, API of Horovod 0\.28\n", run("--version").out)
 
 
 def test_line_ends_of_windows_are_named(run, tmp_path):

@@ -51,7 +51,8 @@ TEST(ArgvNormaliser, UnderstandsEverySpelling) {
       {{"--blacklist-cooldown-range=10,100", "a", "b"}, "blacklist-cooldown-range=10,100 | a b"},
       {{"-"}, "| -"},
       {{"", "x"}, "|  x"},
-      {{"-h", "--bogus"}, "help |"},
+      {{"-h", "--bogus"}, "brief-help |"},
+      {{"--help", "hosts", "-np"}, "help | hosts"},
       {{"-v", "--bogus"}, "version |"},
   };
   for (const Spelling& c : cases) EXPECT_EQ(Normal(c.args), c.expected);

@@ -211,8 +211,9 @@ TEST(CommandLine, KeysOfAFileThatDoNothingAreWarnings) {
 
 TEST(CommandLine, AsksForTexts) {
   EXPECT_THAT(Parse({"--help"})->text, HasSubstr("usage: hvdrun -np N"));
-  EXPECT_EQ(Parse({"-h"})->action, Action::kHelp);
-  EXPECT_EQ(Parse({"--version"})->text, HVD_VERSION "\n");
+  EXPECT_EQ(Parse({"-h"})->action, Action::kBriefHelp);
+  EXPECT_EQ(Parse({"--help"})->action, Action::kHelp);
+  EXPECT_EQ(Parse({"--version"})->text, "hvdrun " HVD_VERSION "\n");
   Result<ParsedCommandLine> config = Parse({"--print-config", "--log-level", "INFO"});
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->action, Action::kPrintConfig);
@@ -389,7 +390,7 @@ TEST(CommandLine, WordsOfTorchrunMeanTheSameOrAreRefused) {
   }
   EXPECT_TRUE(Parse({"-np", "3", "-H", "a", "x"}).ok());
   EXPECT_THAT(Parse({"--nproc-per-node", "2", "--nnodes", "2", "a"}).status().message(),
-              HasSubstr("--nnodes is said by naming the hosts"));
+              HasSubstr("--nnodes 2 is an option of torchrun: name the hosts"));
   Result<ParsedCommandLine> meeting = Parse({"-np", "1", "--rdzv-backend", "c10d", "a"});
   ASSERT_TRUE(meeting.ok());
   EXPECT_EQ(meeting->warnings.size(), 1U);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <fstream>
 #include <span>
@@ -132,7 +133,35 @@ TEST(ReferenceText, F22_ExitCodesOfTheManPageAreThoseOfTheErrorsPage) {
         EXPECT_NE(known.find(cell.substr(i, 3)), std::string::npos) << cell;
       }
     }
+    // 75 and 79 stand alone.
+    const std::string number = cell.substr(std::min(cell.find_first_not_of(' '), cell.size()), 2);
+    if (number.size() == 2 && isdigit(number[0]) && isdigit(number[1])) {
+      EXPECT_NE(known.find(number), std::string::npos) << cell;
+    }
   }
+}
+
+TEST(ReferenceText, ManPageAndCompletionsHaveTheOptionsOfVerbs) {
+  const std::string man = ManPage(SettingRows());
+  const std::string bash = BashCompletion(SettingRows());
+  const std::string zsh = ZshCompletion(SettingRows());
+  const std::string fish = FishCompletion(SettingRows());
+  for (const VerbRow& verb : VerbRows()) {
+    const std::string words = WordsOf(verb);
+    EXPECT_NE(man.find(".SS hvdrun " + std::string(verb.name)), std::string::npos) << verb.name;
+    if (words.empty()) continue;
+    EXPECT_NE(bash.find("    " + std::string(verb.name) + ") "), std::string::npos) << verb.name;
+    EXPECT_NE(bash.find("--help " + words), std::string::npos) << words;
+    EXPECT_NE(zsh.find("--help " + words), std::string::npos) << words;
+    EXPECT_NE(fish.find("'__hvdrun_verb " + std::string(verb.name) + "'"), std::string::npos);
+  }
+  EXPECT_NE(man.find("\\fB\\-\\-after\\-step\\fR"), std::string::npos);
+}
+
+TEST(ReferenceText, LauncherWordsPageIsFresh) {
+  EXPECT_TRUE(FileText("docs/launcher-words.md") == LauncherWordsPage())
+      << "docs/launcher-words.md is stale, run: build/bin/hvdrun_texts words > "
+         "docs/launcher-words.md";
 }
 
 TEST(ReferenceText, SettingsPageIsFresh) {

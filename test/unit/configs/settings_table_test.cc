@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "configs/help_text.h"
@@ -45,8 +47,16 @@ TEST(SettingsTable, DefaultsAndExamplesAreAllowed) {
   }
 }
 
+// With one blank for each run of blanks and line breaks.
+std::string InOneLine(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
 TEST(SettingsTable, EveryRowIsDocumented) {
-  std::string help = HelpText(SettingRows());
+  const std::string help = InOneLine(HelpText(SettingRows()));
   for (const Row& row : ShownRows(SettingRows())) {
     EXPECT_FALSE(row.doc.empty()) << row.name;
     EXPECT_NE(help.find(row.doc), std::string::npos) << row.name;
@@ -58,13 +68,51 @@ TEST(SettingsTable, EveryRowIsDocumented) {
   }
 }
 
-TEST(SettingsTable, HelpFitsTheScreen) {
-  std::string help = HelpText(SettingRows());
-  for (size_t start = 0; start < help.size();) {
-    size_t end = help.find('\n', start);
-    EXPECT_LE(end - start, 100u) << help.substr(start, end - start);
-    start = end + 1;
+void ExpectFits(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_FALSE(line.ends_with(' ')) << line;
   }
+}
+
+TEST(SettingsTable, EveryHelpTextFitsTheScreen) {
+  ExpectFits(BriefHelpText(SettingRowsOf(Verb::kRun)));
+  ExpectFits(HelpText(SettingRowsOf(Verb::kRun)));
+  ExpectFits(DoctorHelpText(SettingRows()));
+  for (const VerbRow& row : VerbRows()) {
+    const std::string help = HelpTextOf(row.name, SettingRows());
+    EXPECT_TRUE(help.starts_with("usage: hvdrun " + std::string(row.name))) << help;
+    ExpectFits(help);
+  }
+}
+
+TEST(SettingsTable, BriefHelpIsOneScreenWithTheVerbs) {
+  const std::string help = BriefHelpText(SettingRowsOf(Verb::kRun));
+  EXPECT_LE(std::ranges::count(help, '\n'), 24);
+  for (const VerbRow& row : VerbRows()) {
+    EXPECT_NE(help.find("\n  " + std::string(row.name) + " "), std::string::npos) << row.name;
+  }
+  for (const char* flag : {"-np N", "-H HOSTS", "--elastic", "--timeout"}) {
+    EXPECT_NE(help.find(flag), std::string::npos) << flag;
+  }
+}
+
+TEST(SettingsTable, HelpTopicsAreSectionsAndVerbs) {
+  const std::span<const Row> rows = SettingRowsOf(Verb::kRun);
+  std::istringstream topics(HelpTopics());
+  size_t all = 0;
+  for (std::string topic; topics >> topic; ++all) {
+    if (topic.ends_with(',')) topic.pop_back();
+    EXPECT_NE(HelpTextOf(topic, rows), "") << topic;
+  }
+  EXPECT_GE(all, 9u);
+  const std::string hosts = HelpTextOf("Hosts", rows);
+  EXPECT_NE(hosts.find("--hostfile"), std::string::npos);
+  EXPECT_EQ(hosts.find("--timeline"), std::string::npos);
+  EXPECT_EQ(HelpTextOf("nonsense", rows), "");
+  EXPECT_EQ(NearestVerb("dcotor"), "doctor");
+  EXPECT_EQ(NearestVerb("python"), "");
 }
 
 TEST(SettingsTable, WhatAVerbDoesStandsApartFromItsArguments) {
