@@ -64,7 +64,7 @@ def _check_travels(func):
         raise ValueError('horovod.run() cannot send {!r} to the ranks{}.'.format(getattr(func, '__qualname__', func), _cure()))
 
 
-class Failure(object):
+class Failure:
     """What an exception of a rank is here. error: the exception, or None where it cannot be pickled."""
 
     def __init__(self, error, text):
@@ -76,7 +76,7 @@ class RemoteError(Exception):
     """Stands for an exception of a rank that cannot be pickled; its text has the rank's traceback."""
 
 
-class _Results(object):
+class _Results:
     """What the ranks have returned so far."""
 
     def __init__(self):
