@@ -1,9 +1,10 @@
-"""The tests of a tier (scripts/test.sh): HVD_TEST_TIER=core, ci or soak. The choice depends on the tier and the names of the tests
+"""The tests of a tier (scripts/test.sh): HVD_TEST_TIER=core, ci, newest or soak. The choice depends on the tier and the names of the tests
 alone, never on the date; without the variable, as in `pytest test/system/test_run.py -k name`, nothing is left out.
 
-core  of test/system the files in CORE, no test marked `long`; of a parametrized test that starts jobs, two variants
-ci    all files but those in SOAK; of such a test, enough variants that each value of each parameter occurs; of a long one, one
-soak  everything, also the tests in test/quarantine.txt
+core    of test/system the files in CORE, no test marked `long`; of a parametrized test that starts jobs, two variants
+ci      all files but those in SOAK; of such a test, enough variants that each value of each parameter occurs; of a long one, one
+newest  what CI runs with a second PyTorch: as core, without the tests marked `below_torch`, which ci has run with the first one
+soak    everything, also the tests in test/quarantine.txt
 """
 
 import collections
@@ -59,7 +60,7 @@ def of_tier(tier, file, name, variants, long=False):
     if tier == "soak" or len(variants) == 1 or file in CHEAP:
         return list(range(len(variants)))
     chosen = covering(variants, name)
-    most = 1 if long else CORE_VARIANTS if tier == "core" else len(chosen)
+    most = 1 if long else CORE_VARIANTS if tier in ("core", "newest") else len(chosen)
     return sorted(random.Random(name).sample(chosen, min(most, len(chosen))))
 
 
@@ -83,7 +84,9 @@ def left_out(item, tier, quarantine):
         return False
     if module_of(item) in SOAK or name_of(item) in quarantine:
         return True
-    return tier == "core" and (is_long(item) or in_system(item) and module_of(item) not in CORE)
+    if tier == "newest" and item.get_closest_marker("below_torch") is not None:
+        return True
+    return tier in ("core", "newest") and (is_long(item) or in_system(item) and module_of(item) not in CORE)
 
 
 def in_system(item):
@@ -112,18 +115,19 @@ def group_of(item):
     shared = getattr(item, "fixturenames", ())
     if "rig" in shared or module_of(item) in SPINNING:
         return module_of(item)
-    if "in_world" in shared:
-        ranks, hosts = world_of(item)
-        return "world of {} on {}".format(ranks, hosts or 1)
+    if "in_world" in shared or "shared" in shared:
+        ranks, hosts, gpus = world_of(item)
+        return "world of {} on {}{}".format(ranks, hosts or 1, " with GPUs" if gpus else "")
     return None
 
 
 def world_of(item):
-    """(ranks, hosts) of the world in which a test of test/python runs: its parameters, else those of its marker `world`; hosts may be None."""
+    """(ranks, hosts, gpus) of the world in which a test of test/python runs: its parameters, else those of its marker `world`; hosts
+    may be None."""
     parameters, marker = parameters_of(item), item.get_closest_marker("world")
-    named = dict(zip(("ranks", "hosts"), marker.args), **marker.kwargs) if marker else {}
+    named = dict(zip(("ranks", "hosts", "gpus"), marker.args), **marker.kwargs) if marker else {}
     named.update({name: value for name, value in parameters.items() if name in ("ranks", "hosts")})
-    return named["ranks"], named.get("hosts")
+    return named["ranks"], named.get("hosts"), named.get("gpus", False)
 
 
 def pytest_collection_modifyitems(config, items):

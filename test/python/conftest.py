@@ -31,7 +31,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     jobs.hosts_per_machine = config.getoption('--hosts-per-machine')
-    config.addinivalue_line('markers', 'world(ranks, hosts=1): which shared world the test needs')
+    config.addinivalue_line('markers', 'world(ranks, hosts=1, gpus=False): which shared world the test needs; gpus: on_fake_gpus.py')
+    config.addinivalue_line('markers', 'below_torch: what it tests is the same with every PyTorch')
     config.addinivalue_line('markers', 'deadline(seconds): the test fails when it takes longer on a quiet machine (default {})'.format(
         DEADLINE_S))
 
@@ -83,15 +84,29 @@ def torch():
     return pytest.importorskip('torch', reason='PyTorch is not installed for this Python')
 
 
+@pytest.fixture(scope='session')
+def fake_gpus(hvdrun, torch):
+    """The folder of the driver and the NCCL of test/fakes/gpu_libraries."""
+    if torch.version.cuda is not None:
+        pytest.skip('this PyTorch has an NCCL of its own, which is loaded before the fake one')
+    if not os.path.isfile(os.path.join(os.path.dirname(jobs.find_runtime()), 'libhvd_cuda.so')):
+        pytest.skip('this build has no libhvd_cuda.so, which nvcc makes')
+    if not os.path.isfile(os.path.join(jobs.FAKE_GPUS, 'libnccl.so.2')):
+        pytest.skip('this build has no ' + jobs.FAKE_GPUS)
+    return jobs.FAKE_GPUS
+
+
 @pytest.fixture
 def in_world(request, hvdrun):
     """in_world(script, *arguments): runs a worker in the world that the tests of as many ranks and hosts share (worlds.py), and
     expects ok of every rank. The parameters `ranks` and `hosts` say which, or the marker `world`."""
-    processes, hosts = tiers.world_of(request.node)
+    processes, hosts, gpus = tiers.world_of(request.node)
+    if gpus:
+        request.getfixturevalue('fake_gpus')
 
     def run(script, *arguments, **kwargs):
         pytest.importorskip('numpy' if script == 'matrix.py' else 'torch')
-        result = worlds.run(processes, hosts, script, *arguments, **kwargs)
+        result = worlds.run(processes, hosts, script, *arguments, gpus=gpus, **kwargs)
         assert result.returncode == 0, str(result)
         assert len(re.findall(r'\bok$', result.output, re.MULTILINE)) == processes, str(result)
         return result

@@ -5,6 +5,7 @@ worker does in an elastic job step by step, whatever the launcher would do. test
 """
 
 import itertools
+import json
 import mmap
 import os
 import selectors
@@ -70,6 +71,61 @@ def _state(pid):
         return file.read().rsplit(')', 1)[1].split()[0]
 
 
+class ForkServer(object):
+    """workers/fork_server.py: one for all rigs of this process, since importing PyTorch takes a worker longer than most tests."""
+
+    _one = None
+
+    def __init__(self):
+        own, its = socket.socketpair()
+        with its:
+            self._process = subprocess.Popen([sys.executable, jobs.worker('fork_server.py'), str(its.fileno())],
+                                             pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, env=jobs.environment())
+        self._stream = own.makefile('rw')
+        own.close()  # the stream keeps it
+
+    @classmethod
+    def one(cls):
+        if cls._one is None:
+            cls._one = cls()
+        return cls._one
+
+    def ask(self, **request):
+        try:
+            self._stream.write(json.dumps(request) + '\n')
+            self._stream.flush()
+            answer = self._stream.readline()
+        except BaseException:  # a deadline: whose answer comes next is unknown
+            ForkServer._one = None
+            self._process.kill()
+            raise
+        assert answer, 'fork_server.py ended with {}'.format(self._process.wait())
+        return json.loads(answer)
+
+
+class Forked(object):
+    """What subprocess.Popen is, of a process of the fork server."""
+
+    def __init__(self, command, output, environment):
+        self._server = ForkServer.one()
+        self.pid = self._server.ask(run=command, output=output, environment=environment)
+        self.returncode = None
+
+    def poll(self):
+        if self.returncode is None:
+            self.returncode = self._server.ask(poll=self.pid)
+        return self.returncode
+
+    def wait(self):
+        if self.returncode is None:
+            self.returncode = self._server.ask(wait=self.pid)
+        return self.returncode
+
+    def kill(self):
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
 class _Worker(object):
     def __init__(self, process, output):
         self.process = process
@@ -88,7 +144,7 @@ class Rig(object):
 
     def __init__(self, folder, script, *arguments):
         self._folder = str(folder)
-        self._command = [sys.executable, script] + [str(argument) for argument in arguments]
+        self._command = [script] + [str(argument) for argument in arguments]
         self._name = 'hvd-rig-{}-{}'.format(os.getpid(), next(_numbers))
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind('\0' + self._name)
@@ -120,13 +176,10 @@ class Rig(object):
     def start(self, slot, size=1):
         """Starts the worker of a slot."""
         path = os.path.join(self._folder, 'output.{}'.format(slot))
-        with open(path, 'ab') as output:
-            process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env=jobs.environment(HVD_AGENT=self._name, HVD_SLOT=str(slot), HVD_JOB_KEY='key', HOROVOD_ELASTIC='1',
-                                     HOROVOD_RANK=str(slot), HOROVOD_SIZE=str(size), HOROVOD_LOCAL_RANK=str(slot),
-                                     HOROVOD_LOCAL_SIZE=str(size), HOROVOD_CROSS_RANK='0', HOROVOD_CROSS_SIZE='1'))
+        process = Forked(self._command, path, jobs.environment(
+            HVD_AGENT=self._name, HVD_SLOT=str(slot), HVD_JOB_KEY='key', HOROVOD_ELASTIC='1', HOROVOD_RANK=str(slot),
+            HOROVOD_SIZE=str(size), HOROVOD_LOCAL_RANK=str(slot), HOROVOD_LOCAL_SIZE=str(size), HOROVOD_CROSS_RANK='0',
+            HOROVOD_CROSS_SIZE='1'))
         self._workers[slot] = _Worker(process, path)
 
     def output(self, slot):

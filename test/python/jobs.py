@@ -15,6 +15,7 @@ from slowness import scaled  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PACKAGES = os.path.join(ROOT, 'runtime', 'python')
 hosts_per_machine = 1  # set from the command line
+FAKE_GPUS = os.path.join(ROOT, 'build', 'test', 'gpu_libraries')
 DIGITS = os.path.join(ROOT, 'examples', 'pytorch_digits.py')
 
 
@@ -42,6 +43,11 @@ def skip_without_gloo():
 
 def worker(name):
     return os.path.join(HERE, 'workers', name)
+
+
+def with_fake_gpus():
+    """LD_LIBRARY_PATH by which a rank of on_fake_gpus.py finds its driver and its NCCL."""
+    return os.pathsep.join([FAKE_GPUS] + [path for path in os.environ.get('LD_LIBRARY_PATH', '').split(os.pathsep) if path])
 
 
 def environment(**extra):

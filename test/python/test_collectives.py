@@ -22,6 +22,7 @@ def test_process_sets_work_beside_each_other(in_world, ranks):
     in_world('process_sets.py')
 
 
+@pytest.mark.below_torch
 @pytest.mark.parametrize('ranks', [2, 3, 4])
 @pytest.mark.world(hosts=2)
 def test_process_sets_work_across_hosts(in_world, ranks):
@@ -43,6 +44,7 @@ def test_threads_are_served_one_after_the_other(in_world, ranks):
     in_world('duplicate.py', 'threads')
 
 
+@pytest.mark.below_torch
 @pytest.mark.parametrize('ranks, hosts', [(1, 1), (2, 1), (3, 1), (2, 2)])
 def test_what_reducescatter_does_not_take_fails_on_all_ranks(in_world, ranks, hosts):
     in_world('not_scattered.py')
@@ -81,6 +83,7 @@ def test_join_across_hosts(in_world, ranks, join_average):
     in_world('join.py', 'neutral', timeout_s=100, **join_average)
 
 
+@pytest.mark.below_torch
 def test_what_an_average_is_divided_by_is_a_setting(hvdrun, torch):
     run_ok(2, 'join.py', 'training', flags=['--join-average', 'active'])
     result = jobs.run_job(2, jobs.worker('join.py'), 'training', flags=['--join-average', 'some'],
@@ -118,6 +121,7 @@ def test_uneven_batches_without_join_end_with_a_sentence(in_world, ranks):
         assert float(seconds) < 30, str(result)
 
 
+@pytest.mark.below_torch
 def test_a_rank_that_dies_is_the_cause(hvdrun, torch):
     result = jobs.run_job(3, jobs.worker('early.py'), 'exception', expect_success=False)
     assert result.returncode == 1, str(result)
@@ -172,6 +176,7 @@ def test_results_do_not_depend_on_timing(in_world, ranks):
     assert len(hashes) == 1, hashes
 
 
+@pytest.mark.below_torch
 @pytest.mark.parametrize('variable', ['HOROVOD_FUSION_THRESHOLD', 'HOROVOD_CYCLE_TIME', 'HOROVOD_CACHE_CAPACITY',
                                       'HOROVOD_STALL_CHECK_TIME_SECONDS', 'HOROVOD_STALL_SHUTDOWN_TIME_SECONDS',
                                       'HOROVOD_STALL_CHECK_DISABLE', 'HOROVOD_JOIN_AVERAGE'])
@@ -194,6 +199,7 @@ PLACES = {
 }
 
 
+@pytest.mark.below_torch
 @pytest.mark.parametrize('ranks', sorted(PLACES))
 def test_places_on_several_hosts(hvdrun, ranks):
     jobs.skip_without_gloo()
@@ -219,7 +225,9 @@ def free_gigabytes():
         return next(int(line.split()[1]) for line in lines if line.startswith('MemAvailable')) / 1e6
 
 
+@pytest.mark.below_torch
 @pytest.mark.deadline(600)
+@pytest.mark.long
 @pytest.mark.parametrize('form', ['folded', 'whole'])
 def test_more_than_two_to_the_31_elements(hvdrun, torch, form):
     """Folded: most of each tensor is one piece of memory, mapped again and again; only what the runtime shares is as large

@@ -208,6 +208,7 @@ def test_all_ranks_stop_at_the_same_commit(tmp_path):
             assert 'finished' not in job.rig.output(slot) and 'Traceback' not in job.rig.output(slot)
 
 
+@pytest.mark.below_torch
 def test_collectives_of_other_threads_fail_with_the_rest(tmp_path):
     with Training(tmp_path, 'thread') as job:
         job.begin(0, 1)
@@ -271,6 +272,7 @@ def test_a_rank_that_gives_up_waits_for_nothing_more(tmp_path):
         assert [rig.wait(0), rig.wait(1)] == [0, 0], rig.output(0) + rig.output(1)
 
 
+@pytest.mark.below_torch
 def test_a_commit_sends_nothing_while_nothing_happens(tmp_path):
     """One rank commits a hundred times while the other does nothing, which no collective could."""
     with Rig(tmp_path, jobs.worker('elastic_commits.py')) as rig:
@@ -476,6 +478,7 @@ def test_a_commit_keeps_what_state_dict_says_whatever_has_changed(torch, change)
             assert not any(tensor.requires_grad for tensor in handler._saved_state.values() if isinstance(tensor, torch.Tensor))
 
 
+@pytest.mark.below_torch
 def test_worlds_that_break_leave_nothing_behind(tmp_path):
     """In each world an allreduce of 1 MiB is in flight when it breaks."""
     with Rig(tmp_path, jobs.worker('elastic_memory.py')) as rig:

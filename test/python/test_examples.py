@@ -11,6 +11,8 @@ import time
 import pytest
 
 import jobs
+import tiers
+import worlds
 from elastic_rig import ADDED, STOP, Rig
 
 EXAMPLES = os.path.join(jobs.ROOT, 'examples')
@@ -27,6 +29,19 @@ def example(name):
 
 def run(processes, name, *arguments, **options):
     return jobs.run_job(processes, example(name), *arguments, **options).output
+
+
+@pytest.fixture
+def shared(request):
+    """shared(name, *arguments): the output of an example in a world that tests share, since importing takes it longest."""
+    ranks, hosts, _ = tiers.world_of(request.node)
+
+    def run(name, *arguments):
+        result = worlds.run(ranks, hosts, example(name), *arguments, timeout_s=90)
+        assert result.returncode == 0, str(result)
+        return result.output
+
+    return run
 
 
 def run_without_horovod(processes, name, rounds=6):
@@ -60,28 +75,32 @@ def test_each_example_is_listed_and_tested():
 
 
 @pytest.mark.long
-def test_recipe_resumes_where_it_stopped(tmp_path):
+@pytest.mark.world(2)
+def test_recipe_resumes_where_it_stopped(shared, tmp_path):
     """Two epochs and two more end exactly where four in a row do."""
     checkpoint = tmp_path / 'digits.pt'
-    first = run(2, 'pytorch_recipe.py', '--epochs', 2, '--checkpoint', checkpoint)
+    first = shared('pytorch_recipe.py', '--epochs', 2, '--checkpoint', checkpoint)
     assert 'resuming' not in first
-    second = run(2, 'pytorch_recipe.py', '--epochs', 4, '--checkpoint', checkpoint)
+    second = shared('pytorch_recipe.py', '--epochs', 4, '--checkpoint', checkpoint)
     assert 'resuming after epoch 2' in second
     assert re.findall(r'epoch (\d)/4', second) == ['3', '4']
-    at_once = run(2, 'pytorch_recipe.py', '--epochs', 4)
+    at_once = shared('pytorch_recipe.py', '--epochs', 4)
     assert len(hashes(second)) == 2 and len(set(hashes(second))) == 1
     assert hashes(at_once) == hashes(second)
     assert numbers(r'test accuracy (\d+\.\d) %', at_once)[-1] >= 85.0
     assert [entry.name for entry in tmp_path.iterdir()] == ['digits.pt']
 
 
-def test_recipe_warms_up_to_the_scaled_rate():
-    rates = [numbers(r'learning rate (0\.\d+)', run(n, 'pytorch_recipe.py', '--epochs', 3, '--base-lr', 0.01))
-             for n in (1, 2)]
-    assert rates[0] == [0.01, 0.01, 0.01]
-    assert 0.01 < rates[1][0] < rates[1][1] < rates[1][2] == 0.02
+@pytest.mark.parametrize('ranks', [1, 2])
+def test_recipe_warms_up_to_the_scaled_rate(shared, ranks):
+    rates = numbers(r'learning rate (0\.\d+)', shared('pytorch_recipe.py', '--epochs', 3, '--base-lr', 0.01))
+    if ranks == 1:
+        assert rates == [0.01, 0.01, 0.01]
+    else:
+        assert 0.01 < rates[0] < rates[1] < rates[2] == 0.02
 
 
+@pytest.mark.below_torch
 def test_recipe_leaves_a_whole_checkpoint_when_killed(tmp_path, torch):
     """Killed at any moment: the file is not there yet, or it is a whole one."""
     checkpoint = tmp_path / 'digits.pt'
@@ -99,16 +118,18 @@ def test_recipe_leaves_a_whole_checkpoint_when_killed(tmp_path, torch):
     assert torch.load(str(checkpoint))['epoch'] >= 1
 
 
-def test_recipe_in_half_the_bytes():
-    output = run(2, 'pytorch_recipe.py', '--epochs', 2, '--fp16-allreduce')
+@pytest.mark.world(2)
+def test_recipe_in_half_the_bytes(shared):
+    output = shared('pytorch_recipe.py', '--epochs', 2, '--fp16-allreduce')
     assert len(set(hashes(output))) == 1
     assert numbers(r'test accuracy (\d+\.\d) %', output)[-1] >= 60.0
 
 
+@pytest.mark.world(2)
 @pytest.mark.parametrize('option', [[], ['--fp16-allreduce'], ['--use-adasum']], ids=['', 'fp16', 'adasum'])
-def test_synthetic_benchmark(option):
-    output = run(2, 'pytorch_synthetic_benchmark.py', '--small', '--batch-size', 2, '--num-warmup-batches', 1,
-                 '--num-batches-per-iter', 1, '--num-iters', 2, *option)
+def test_synthetic_benchmark(shared, option):
+    output = shared('pytorch_synthetic_benchmark.py', '--small', '--batch-size', 2, '--num-warmup-batches', 1,
+                    '--num-batches-per-iter', 1, '--num-iters', 2, *option)
     assert len(numbers(r'measurement \d: (\d+\.\d) images/s per process', output)) == 2
     per_process, = numbers(r'per process: (\d+\.\d) \+- ', output)
     total, = numbers(r'total of 2 processes: (\d+\.\d) \+- ', output)
@@ -123,44 +144,49 @@ def test_synthetic_benchmark_has_the_shape_of_resnet50():
     assert result.output.split() == ['161', '25557032'], str(result)
 
 
-def test_gpt_learns():
-    output = run(2, 'pytorch_gpt.py', '--steps', 41, '--width', 32, '--layers', 1, '--batch-size', 8, '--context', 32)
+@pytest.mark.world(2)
+def test_gpt_learns(shared):
+    output = shared('pytorch_gpt.py', '--steps', 41, '--width', 32, '--layers', 1, '--batch-size', 8, '--context', 32)
     losses = numbers(r'loss (\d+\.\d+)', output)
     assert len(losses) == 3 and 3.0 < losses[0] < 4.0 and losses[2] < losses[1] < losses[0] - 0.5
     assert 'it writes: b' in output
 
 
-def test_gpt_accumulates():
-    output = run(2, 'pytorch_gpt.py', '--steps', 21, '--accumulate', 2, '--width', 32, '--layers', 1, '--batch-size', 4,
-                 '--context', 32)
+@pytest.mark.world(2)
+def test_gpt_accumulates(shared):
+    output = shared('pytorch_gpt.py', '--steps', 21, '--accumulate', 2, '--width', 32, '--layers', 1, '--batch-size', 4,
+                    '--context', 32)
     losses = numbers(r'loss (\d+\.\d+)', output)
     assert losses[-1] < losses[0] - 0.5
 
 
-def test_adasum_learns():
-    output = run(2, 'pytorch_adasum.py', '--compare')
+@pytest.mark.world(2)
+def test_adasum_learns(shared):
+    output = shared('pytorch_adasum.py', '--compare')
     adasum, = numbers(r'Adasum after 4 epochs on 2 processes: accuracy (\d+\.\d) %', output)
     average, = numbers(r'average after 4 epochs on 2 processes: accuracy (\d+\.\d) %', output)
     assert adasum >= 85.0 and average >= 80.0
 
 
-@pytest.mark.parametrize('processes', [2, 3])
-def test_process_sets_train_two_models(processes):
-    output = run(processes, 'pytorch_process_sets.py')
+@pytest.mark.parametrize('ranks', [2, 3])
+def test_process_sets_train_two_models(shared, ranks):
+    output = shared('pytorch_process_sets.py')
     accuracies = numbers(r'accuracy (\d+\.\d) %', output)
     assert len(accuracies) == 2 and min(accuracies) >= 85.0, output
-    assert 'odd ranks {}'.format(list(range(1, processes, 2))) in output
+    assert 'odd ranks {}'.format(list(range(1, ranks, 2))) in output
 
 
+@pytest.mark.below_torch
 def test_process_sets_need_two_processes():
     output = run(1, 'pytorch_process_sets.py', expect_success=False)
     assert 'needs two processes' in output
 
 
-def test_sparse_embeddings_learn_as_dense_ones_do():
+@pytest.mark.world(2)
+def test_sparse_embeddings_learn_as_dense_ones_do(shared):
     arguments = ('--steps', 40, '--lr', 1.0)
-    sparse = run(2, 'pytorch_sparse_embeddings.py', *arguments)
-    dense = run(2, 'pytorch_sparse_embeddings.py', '--sparse-as-dense', *arguments)
+    sparse = shared('pytorch_sparse_embeddings.py', *arguments)
+    dense = shared('pytorch_sparse_embeddings.py', '--sparse-as-dense', *arguments)
     losses = [numbers(r'loss (\d+\.\d+)', output) for output in (sparse, dense)]
     assert len(losses[0]) == 4 and losses[0][3] < losses[0][0] - 0.1
     assert losses[0] == pytest.approx(losses[1], abs=1e-3)
@@ -175,6 +201,7 @@ def test_torch_distributed_needs_no_horovod():
     assert numbers(r'2 processes, local rank 0: accuracy (\d+\.\d) %', output)[0] >= 90.0
 
 
+@pytest.mark.below_torch
 @pytest.mark.parametrize('processes', [1, 2])
 def test_mpi4py_is_in_the_same_world(processes):
     pytest.importorskip('mpi4py', reason='mpi4py is not installed for this Python')
@@ -194,8 +221,9 @@ def epochs_of(output):
     return [(int(epoch), int(size), int(steps), float(loss)) for epoch, size, steps, loss in found]
 
 
-def test_elastic_digits_in_a_world_of_fixed_size():
-    twice = [run(2, 'pytorch_elastic_digits.py', '--epochs', 5) for _ in range(2)]
+@pytest.mark.world(2)
+def test_elastic_digits_in_a_world_of_fixed_size(shared):
+    twice = [shared('pytorch_elastic_digits.py', '--epochs', 5) for _ in range(2)]
     epochs = epochs_of(twice[0])
     assert [epoch[:3] for epoch in epochs] == [(number, 2, 45) for number in range(1, 6)]
     assert epochs_of(twice[1]) == epochs, 'the same layout gives the same losses'

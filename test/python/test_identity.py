@@ -2,19 +2,11 @@
 
 import pytest
 
-import jobs
-
 
 @pytest.mark.deadline(150)
-@pytest.mark.parametrize('processes', [2, 3])
-def test_parameters_in_another_order_on_one_rank(hvdrun, torch, processes):
-    done = jobs.run_job(processes, jobs.worker('identity.py'), timeout_s=120)
-    assert done.output.count('ok') == processes
-
-
-@pytest.mark.deadline(150)
-def test_parameters_in_another_order_on_one_host(hvdrun, torch):
-    jobs.run_job(2, jobs.worker('identity.py'), timeout_s=120, hosts=2)
+@pytest.mark.parametrize('ranks, hosts', [(2, 1), (3, 1), (2, 2)])
+def test_parameters_in_another_order_on_one_rank_or_host(in_world, ranks, hosts):
+    in_world('identity.py', timeout_s=120)
 
 
 def test_names_are_sorted_as_people_count(torch):

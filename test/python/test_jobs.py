@@ -43,14 +43,14 @@ def test_collectives_against_numpy(in_world, ranks):
 
 
 # Two hosts of one rank exchange the tensors themselves, of two ranks the sums of the hosts.
-@pytest.mark.parametrize('processes, hosts', [(2, 1), (3, 1), (2, 2), (4, 2)])
-def test_averages_of_integers_near_the_ends_of_their_types(hvdrun, torch, processes, hosts):
-    run_ok(processes, 'integer_averages.py', hosts=hosts, timeout_s=100)
+@pytest.mark.parametrize('ranks, hosts', [(2, 1), (3, 1), (2, 2), (4, 2)])
+def test_averages_of_integers_near_the_ends_of_their_types(in_world, ranks, hosts):
+    in_world('integer_averages.py', timeout_s=100)
 
 
-@pytest.mark.parametrize('processes', [2, 3])
-def test_gradients_of_min_max_and_product(hvdrun, torch, processes):
-    run_ok(processes, 'selections.py')
+@pytest.mark.parametrize('ranks', [2, 3])
+def test_gradients_of_min_max_and_product(in_world, ranks):
+    in_world('selections.py')
 
 
 def test_default_devices_lazy_views_and_tensors_of_other_classes(hvdrun, torch):
@@ -83,20 +83,24 @@ def test_data_loader_processes(in_world, ranks):
     in_world('loader.py')
 
 
+@pytest.mark.below_torch
 @pytest.mark.parametrize('processes, hosts', [(2, 1), (3, 2)])
 def test_children_of_a_rank_know_its_places(hvdrun, torch, processes, hosts):
     run_ok(processes, 'children.py', hosts=hosts, timeout_s=115, HOROVOD_DYNAMIC_PROCESS_SETS='1')
 
 
+@pytest.mark.below_torch
 def test_forked_child_gets_one_sentence(processes):
     run_ok(processes, 'forked_child.py')
 
 
+@pytest.mark.below_torch
 @both
 def test_200_cycles_of_init_and_shutdown(in_world, ranks):
     in_world('cycles.py', 200, timeout_s=100)
 
 
+@pytest.mark.below_torch
 @pytest.mark.parametrize('ranks, hosts', [(1, 1), (2, 1), (3, 1), (4, 2)])
 def test_a_hundred_worlds_of_errors_and_dropped_handles(in_world, ranks, hosts):
     in_world('many_worlds.py', 100 if hosts == 1 else 20, timeout_s=110, HOROVOD_DYNAMIC_PROCESS_SETS='1')
@@ -119,6 +123,7 @@ def test_duplicate_name(in_world, ranks):
     in_world('duplicate.py', 'first')
 
 
+@pytest.mark.below_torch
 @pytest.mark.parametrize('mode', ['small', 'large', 'waiting', 'peer', 'loader'])
 def test_killed_rank_is_named_by_the_survivors(processes, mode, tmp_path):
     path = str(tmp_path / 'answer')
@@ -141,6 +146,7 @@ def test_killed_rank_is_named_by_the_survivors(processes, mode, tmp_path):
         assert again == 'HorovodInternalError', again
 
 
+@pytest.mark.below_torch
 def test_mpi4py_in_a_job_without_mpi_is_told_once(hvdrun, torch):
     if importlib.util.find_spec('mpi4py') is None:
         pytest.skip('mpi4py is not installed for this Python')

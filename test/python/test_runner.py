@@ -11,6 +11,8 @@ import pytest
 
 import jobs
 
+pytestmark = pytest.mark.below_torch
+
 # Every destination of horovodrun's command line.
 ARGUMENTS = """num_proc check_build ssh_port ssh_identity_file disable_cache start_timeout nic nics output_filename verbose
     command run_func config_file executable fusion_threshold_mb cycle_time_ms cache_capacity hierarchical_allreduce

@@ -7,6 +7,8 @@ import pytest
 
 import jobs
 
+pytestmark = pytest.mark.below_torch
+
 
 def read(path):
     with open(str(path)) as file:

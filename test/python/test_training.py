@@ -64,11 +64,13 @@ def test_without_exchange_the_losses_differ(tmp_path):
     assert largest_difference(losses(tmp_path, 1), losses(tmp_path, 2, '--no-exchange')) > 1e-3
 
 
+@pytest.mark.below_torch
 def test_without_exchange_the_parameters_differ():
     result = jobs.run_job(2, jobs.DIGITS, '--epochs', 1, '--check-hashes', '--no-exchange', expect_success=False)
     assert result.returncode != 0 and 'parameters differ' in result.output, str(result)
 
 
+@pytest.mark.below_torch
 def test_batch_that_cannot_be_shared():
     result = jobs.run_job(2, jobs.DIGITS, '--batch-size', 63, expect_success=False)
     assert result.returncode != 0 and '--batch-size 63' in result.output, str(result)

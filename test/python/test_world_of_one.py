@@ -328,6 +328,7 @@ def test_broadcast_object(hvd):
     assert hvd.broadcast_object(obj, root_rank=0, name='state') is obj
 
 
+@pytest.mark.below_torch
 def test_children_of_a_world_of_one_know_its_places(torch):
     result = jobs.run_alone(jobs.worker('children.py'), timeout_s=100)
     assert result.output.rstrip().endswith('ok'), str(result)
@@ -338,10 +339,12 @@ def test_forked_child_gets_one_sentence(hvd, torch, tmp_path):
     assert 'ok' in result.output
 
 
+@pytest.mark.below_torch
 def test_many_cycles(hvd, torch):
     jobs.run_alone(jobs.worker('cycles.py'), 200)
 
 
+@pytest.mark.below_torch
 def test_unexpected_exit_leaves_no_traceback(runtime):
     """The exit handler shuts down; an exception or sys.exit ends the process with its own code."""
     code = 'import sys, horovod.torch as hvd\nhvd.init()\nsys.exit(3)'

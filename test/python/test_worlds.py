@@ -7,12 +7,14 @@ import pytest
 import tiers
 import worlds
 
-pytestmark = pytest.mark.world(2)
+pytestmark = [pytest.mark.world(2), pytest.mark.below_torch]
 
 
 @pytest.fixture
-def worker(in_world, tmp_path):
+def worker(in_world, tmp_path, monkeypatch):
     """worker(code): the result of this code on both ranks."""
+    monkeypatch.setattr(worlds, 'GRACE_S', 2)
+
     def run(code, **kwargs):
         path = tmp_path / 'worker.py'
         path.write_text('import os, signal, sys, time\nfrom horovod.common import basics\nhvd = basics.HorovodBasics()\nhvd.init()\n' + code)
@@ -44,7 +46,7 @@ def test_workers_share_processes_and_nothing_else(worker, monkeypatch):
 def test_a_failure_names_its_rank_and_the_next_worker_has_a_fresh_world(worker, failure, shown):
     worker('print("ok")')
     before = set(pids().values())
-    result = worker('if hvd.rank() == 1:\n    {}\nprint("ok")'.format(failure), timeout_s=3)
+    result = worker('if hvd.rank() == 1:\n    {}\nprint("ok")'.format(failure), timeout_s=1)
     assert result.returncode == 1 and '[0] ok' in result.output, str(result)
     assert any(line.startswith('[1] ') and shown in line for line in result.output.splitlines()), str(result)
     assert worker('print("ok")').returncode == 0
@@ -52,7 +54,7 @@ def test_a_failure_names_its_rank_and_the_next_worker_has_a_fresh_world(worker, 
 
 
 def test_a_rank_that_hangs_shows_where(worker):
-    result = worker('def wait_for_ever():\n    time.sleep(600)\nif hvd.rank() == 1:\n    wait_for_ever()', timeout_s=3)
+    result = worker('def wait_for_ever():\n    time.sleep(600)\nif hvd.rank() == 1:\n    wait_for_ever()', timeout_s=1)
     assert 'in wait_for_ever' in result.output, str(result)
 
 
@@ -61,6 +63,6 @@ def test_a_child_that_is_forked_is_no_rank(worker):
 
 
 def test_the_world_of_a_test_is_said_by_its_parameters_or_its_marker(request):
-    assert tiers.world_of(request.node) == (2, None)
+    assert tiers.world_of(request.node) == (2, None, False)
     assert tiers.group_of(request.node) is None
     assert os.path.exists(worlds.jobs.worker('shared_world.py'))

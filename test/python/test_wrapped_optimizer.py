@@ -2,10 +2,8 @@
 
 import pytest
 
-import jobs
-
 
 @pytest.mark.deadline(180)
-def test_an_optimizer_stays_the_object_that_the_script_holds(hvdrun, torch):
-    done = jobs.run_job(2, jobs.worker('wrapped_optimizer.py'), timeout_s=150)
-    assert done.output.count('ok ') == 2
+@pytest.mark.world(2)
+def test_an_optimizer_stays_the_object_that_the_script_holds(in_world):
+    in_world('wrapped_optimizer.py', timeout_s=150)

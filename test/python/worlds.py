@@ -49,7 +49,7 @@ class Rank(object):
 class World(object):
     """A job whose ranks wait for cases."""
 
-    def __init__(self, processes, hosts):
+    def __init__(self, processes, hosts, gpus):
         self.folder = tempfile.mkdtemp()
         self.log = open(os.path.join(self.folder, 'log'), 'w+', errors='replace')
         command = [jobs.find_hvdrun(), '-np', str(processes)]
@@ -61,9 +61,10 @@ class World(object):
             server.bind(path)
             server.listen(processes)
             server.settimeout(1)
-            self.process = subprocess.Popen(command + [sys.executable, jobs.worker('shared_world.py'), path], stdout=self.log,
-                                            stderr=self.log, stdin=subprocess.DEVNULL, start_new_session=True,
-                                            env=jobs.environment())
+            command += [sys.executable] + [jobs.worker('on_fake_gpus.py')] * gpus + [jobs.worker('shared_world.py'), path]
+            environment = jobs.environment(LD_LIBRARY_PATH=jobs.with_fake_gpus()) if gpus else jobs.environment()
+            self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
+                                            start_new_session=True, env=environment)
             self.accept(server, processes)
 
     def accept(self, server, processes):
@@ -92,6 +93,10 @@ class World(object):
             rank.connection.setblocking(False)
         outcomes = {}
         self.receive(self.ranks, time.monotonic() + scaled(timeout_s), outcomes.__setitem__)
+        if len(outcomes) == len(self.ranks) and not any(answer['error'] for answer in outcomes.values()):
+            end = time.monotonic() + scaled(GRACE_S)
+            while self.output().count('END_OF_CASE') < len(self.ranks) and time.monotonic() < end:
+                time.sleep(0.002)  # until hvdrun has written what the runtime said
         return outcomes
 
     @staticmethod
@@ -127,47 +132,45 @@ class World(object):
         with open(self.log.name, errors='replace') as file:
             return file.read()
 
-    def end(self):
-        """Its ranks see the end of their connections; a broken world is killed."""
+    def end(self, broken=False):
+        """Its ranks see the end of their connections, and leave; those of a broken world may hang, and are killed."""
         for rank in self.ranks.values():
             rank.connection.close()
-        try:
-            self.process.wait(scaled(GRACE_S))
-        except subprocess.TimeoutExpired:
-            self.process.terminate()
+        for end in (lambda: None, self.process.terminate, self.process.kill)[1 if broken else 0:]:
+            end()
             try:
                 self.process.wait(scaled(GRACE_S))
+                break
             except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+                pass
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-current = {}  # at most one world: {(processes, hosts): World}
+current = {}  # at most one world: {(processes, hosts, gpus): World}
 
 
-def end_all():
+def end_all(broken=False):
     while current:
-        current.popitem()[1].end()
+        current.popitem()[1].end(broken)
 
 
-def world(processes, hosts):
-    key = (processes, hosts)
+def world(processes, hosts, gpus):
+    key = (processes, hosts, gpus)
     if key not in current:
         end_all()
-        current[key] = World(processes, hosts)
+        current[key] = World(*key)
     return current[key]
 
 
-def run(processes, hosts, script, *arguments, timeout_s=60, **environment):
+def run(processes, hosts, script, *arguments, timeout_s=60, gpus=False, **environment):
     """Runs a worker on all ranks of the shared world; a jobs.Result, whose output has the lines of each rank behind its number."""
     hosts = hosts or jobs.hosts_per_machine
     if not 1 < hosts <= processes:
         hosts = 1
     else:
         jobs.skip_without_gloo()
-    shared = world(processes, hosts)
+    shared = world(processes, hosts, gpus)
     case = {'script': jobs.worker(script), 'arguments': [str(a) for a in arguments], 'environment': environment}
     outcomes = shared.run(case, timeout_s)
     late = [number for number in range(processes) if number not in outcomes]
@@ -178,5 +181,5 @@ def run(processes, hosts, script, *arguments, timeout_s=60, **environment):
              for line in (outcomes[number]['output'] + (outcomes[number]['error'] or '')).splitlines()]
     lines += ['[{}] no outcome'.format(number) for number in late] + [shared.output()]
     if failed:
-        end_all()
+        end_all(broken=True)
     return jobs.Result([script] + case['arguments'], 1 if failed else 0, '\n'.join(lines))

@@ -4,7 +4,7 @@
 
 Each line that comes from SOCKET is a case as JSON: the script, its arguments, its environment. The script runs as by
 `python SCRIPT ARGUMENTS`; then the world is shut down, and the outcome of this rank goes back. After a failure no
-further case comes: the job is ended.
+further case comes: the job is ended. What the runtime itself writes ends with a line of each rank, END_OF_CASE.
 """
 
 import contextlib
@@ -86,6 +86,10 @@ def outcome(case):
     if error is None:
         from horovod.common.basics import HorovodBasics
         HorovodBasics().shutdown()
+        for name in ('horovod.numpy.mpi_ops', 'horovod.torch.mpi_ops'):  # handles that the worker left
+            if name in sys.modules:
+                sys.modules[name]._handle_map.clear()
+    os.write(2, b'END_OF_CASE\n')
     return {'error': error, 'output': output.getvalue()}
 
 

@@ -778,4 +778,4 @@ for each in cases:
     hvd.barrier()
 if failed:
     raise SystemExit('failed: {}'.format(', '.join(failed)))
-print('ok {} cases'.format(len(cases)), flush=True)
+print('ok', flush=True)
