@@ -20,6 +20,7 @@
 #include "runtime/backends/hosts/hosts_backend.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "test/fakes/inproc/inproc_inter_host_comm.h"
+#include "test/support/deadline.h"
 
 namespace hvd::test {
 
@@ -179,7 +180,7 @@ class SimulatedHosts {
   }
 
   Status Wait(uint32_t rank, SimulatedTask* task) {
-    const TimePoint deadline = SteadyNow() + std::chrono::seconds(60);
+    const TimePoint deadline = Soon();
     while (!Turn(rank, task)) {
       if (SteadyNow() > deadline) return Internal("'" + task->name + "' hangs");
       std::this_thread::yield();

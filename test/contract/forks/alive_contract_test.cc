@@ -11,6 +11,7 @@
 
 #include "runtime/segment/alive.h"
 #include "runtime/segment/shared_memory.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {
@@ -98,7 +99,7 @@ TEST_F(Alive, AKilledHolderIsNoticedAndALeaverIsNot) {
       if (dead.size() == 1) noticed.set_value();
     });
     ::kill(victim, SIGKILL);
-    ASSERT_EQ(noticed.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    ASSERT_EQ(noticed.get_future().wait_for(kDeadline), std::future_status::ready);
   }
   EXPECT_EQ(::waitpid(victim, nullptr, 0), victim);
   EXPECT_EQ(dead, std::vector<uint32_t>{1});

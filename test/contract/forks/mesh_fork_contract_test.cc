@@ -11,6 +11,7 @@
 
 #include "runtime/net/mesh/mesh.h"
 #include "test/fakes/memory_kv_store.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {
@@ -26,7 +27,7 @@ std::unique_ptr<Mesh> OpenMesh(uint32_t rank, KvStore& store) {
 // From `a` to `b`, which is rank `rank_b`; they are ranks 0 and 1. Too much for the connection that
 // both directions share.
 void SendBytes(Mesh& a, Mesh& b, uint32_t rank_b) {
-  const TimePoint soon = SteadyNow() + std::chrono::seconds(60);
+  const TimePoint soon = Soon();
   std::array<std::byte, 4000> sent{std::byte{42}}, received{};
   MeshHandle in = b.Receive(1 - rank_b, {1, 1}, received);
   MeshHandle out = a.Send(rank_b, {1, 1}, sent);

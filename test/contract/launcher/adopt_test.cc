@@ -24,6 +24,7 @@
 #include "runtime/bootstrap/adopted_agent_connector.h"
 #include "runtime/bootstrap/agent_bootstrap.h"
 #include "test/fakes/http_kv_server.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {
@@ -31,7 +32,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-constexpr Duration kLong = std::chrono::seconds(60);
+const Duration kLong = kDeadline;
 
 std::string FreshJob() {
   static int count = 0;

@@ -19,7 +19,7 @@
 #include "launcher/jobs/job_id.h"
 #include "launcher/wire/messages.h"
 #include "runtime/net/stream.h"
-#include "test/contract/launcher/deadline.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {

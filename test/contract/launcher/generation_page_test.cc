@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "test/support/deadline.h"
+
 namespace hvd {
 namespace {
 
@@ -27,7 +29,7 @@ struct Deaths {
   }
   bool Wait(size_t count) {
     std::unique_lock lock(mutex);
-    return changed.wait_for(lock, std::chrono::seconds(60), [&] { return ranks.size() >= count; });
+    return changed.wait_for(lock, kDeadline, [&] { return ranks.size() >= count; });
   }
   std::mutex mutex;
   std::condition_variable changed;

@@ -22,9 +22,9 @@
 #include "launcher/jobs/job_id.h"
 #include "launcher/wire/messages.h"
 #include "runtime/net/stream.h"
-#include "test/contract/launcher/deadline.h"
 #include "test/contract/launcher/scripted_channel.h"
 #include "test/contract/launcher/sshd_rig.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {

@@ -27,7 +27,7 @@
 #include "launcher/process/process_tree.h"
 #include "runtime/base/env.h"
 #include "runtime/base/unique_fd.h"
-#include "test/contract/launcher/deadline.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 

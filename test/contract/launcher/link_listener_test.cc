@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "test/contract/launcher/deadline.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {

@@ -18,8 +18,8 @@
 #include "launcher/driver/agents/agent_connection.h"
 #include "launcher/jobs/job_id.h"
 #include "runtime/net/link.h"
-#include "test/contract/launcher/deadline.h"
 #include "test/contract/launcher/scripted_channel.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "launcher/process/local_process_host.h"
 #include "launcher/process/process_tree.h"
-#include "test/contract/launcher/deadline.h"
 #include "test/contract/launcher/scripted_process_host.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {

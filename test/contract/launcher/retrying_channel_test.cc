@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
-#include "test/contract/launcher/deadline.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/segment/mapped_page.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {
@@ -35,7 +36,7 @@ class RunningPageTest : public testing::Test {
   // Until something was told, or for as long as the slowest look takes twice.
   void Turn() {
     io_.restart();
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    const auto end = std::chrono::steady_clock::now() + Scaled(std::chrono::seconds(2));
     while (deaths_.empty() && damage_.empty() && header_damage_ == 0 &&
            std::chrono::steady_clock::now() < end)
       io_.run_for(std::chrono::milliseconds(5));

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "launcher/channels/ssh/any_ssh_channel.h"
-#include "test/contract/launcher/deadline.h"
 #include "test/contract/launcher/sshd_rig.h"
+#include "test/support/deadline.h"
 
 // libssh2 1.10 loses a buffer of 51 bytes when a session ends in the middle of a key exchange.
 extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions();

@@ -25,6 +25,7 @@
 
 #include "discovery/ssh_config.h"
 #include "runtime/base/unique_fd.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 
@@ -168,7 +169,7 @@ class SshdRig {
 
   void Start() {
     pid_ = Spawn({Program(), "-D", "-f", Path("sshd_config"), "-E", Path("sshd.log")});
-    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    auto deadline = std::chrono::steady_clock::now() + Scaled(std::chrono::seconds(30));
     while (!Answers() && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

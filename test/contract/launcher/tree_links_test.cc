@@ -13,6 +13,7 @@
 #include "launcher/tree/tree_member.h"
 #include "runtime/net/frame.h"
 #include "runtime/net/sealed_records.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {
@@ -176,7 +177,7 @@ class Links : public testing::Test {
 
   template <typename Middle>
   void Until(Middle& middle, const std::function<bool()>& done) {
-    const TimePoint limit = SteadyNow() + std::chrono::seconds(60);
+    const TimePoint limit = Soon();
     while (!done()) {
       ASSERT_LT(SteadyNow(), limit) << "nothing came of it";
       io_.run_for(std::chrono::milliseconds(1));

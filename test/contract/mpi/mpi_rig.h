@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/backends/mpi/mpi_plugin.h"
+#include "test/support/deadline.h"
 
 namespace hvd::test {
 
@@ -40,7 +41,7 @@ struct Rig {
     plugin.finish();
   }
 
-  static TimePoint Soon() { return SteadyNow() + std::chrono::seconds(60); }
+  static TimePoint Soon() { return hvd::Soon(); }
   static TimePoint In(int ms) { return SteadyNow() + std::chrono::milliseconds(ms); }
   std::vector<uint32_t> Everybody() const {
     std::vector<uint32_t> ranks(world->size());

@@ -16,6 +16,7 @@
 #include "runtime/device/adasum.h"
 #include "test/fakes/simulated_hosts.h"
 #include "test/fakes/stopping_memory.h"
+#include "test/support/deadline.h"
 
 namespace hvd::test {
 namespace {
@@ -448,7 +449,7 @@ TEST_P(HostsContract, FusesWithoutChangingABit) {
         tasks[t].parts[0].call.op = ReduceOp::kAverage;
         ASSERT_TRUE(hosts.Submit(rank, &tasks[t]).ok());
       }
-      const TimePoint deadline = SteadyNow() + std::chrono::seconds(60);
+      const TimePoint deadline = Soon();
       for (bool all = false; !all;) {
         all = true;
         for (SimulatedTask& task : tasks) all = hosts.Turn(rank, &task) && all;
@@ -621,7 +622,7 @@ TEST_P(HostsContract, ServesManySetsAtOnce) {
         tasks[t].group = hosts.GroupOf(rank, static_cast<int32_t>(order[t]) + 1, sets[order[t]]);
         ASSERT_TRUE(hosts.Submit(rank, &tasks[t]).ok());
       }
-      const TimePoint deadline = SteadyNow() + std::chrono::seconds(60);
+      const TimePoint deadline = Soon();
       for (bool all = false; !all;) {
         all = true;
         for (SimulatedTask& task : tasks) all = hosts.Turn(rank, &task) && all;
@@ -875,7 +876,7 @@ TEST(HostsStall, NamesWhoStoppedInTheMiddleOfAChunk) {
     EXPECT_EQ(awaits(3), "for rank 2 to finish its part");
     of_leader.LetGo();
     EXPECT_EQ(awaits(2), "for rank 3 to finish its part");
-    const TimePoint deadline = SteadyNow() + std::chrono::seconds(60);
+    const TimePoint deadline = Soon();
     for (std::string said; said != "for its data to cross to the host of rank 2";) {
       for (uint32_t r = 0; r < 2; ++r) EXPECT_FALSE(hosts.Turn(r, &tasks[r]));
       said = awaits(0);

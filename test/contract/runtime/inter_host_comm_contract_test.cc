@@ -16,14 +16,13 @@
 #include "test/fakes/memory_kv_store.h"
 #ifdef HVD_HAVE_GLOO
 #include "runtime/backends/gloo/gloo_inter_host_comm.h"
+#include "test/support/deadline.h"
 #endif
 
 namespace hvd {
 namespace {
 
 enum class Kind { kInproc, kGloo };
-
-TimePoint Soon() { return SteadyNow() + std::chrono::seconds(60); }
 
 // Leaders with world ranks 3, 10, 17, ...: an index is no rank.
 class Leaders {

@@ -8,10 +8,12 @@
 #include <mutex>
 #include <utility>
 
+#include "test/support/deadline.h"
+
 namespace hvd {
 namespace {
 
-constexpr Duration kLong = std::chrono::seconds(60);
+const Duration kLong = kDeadline;
 
 TEST(NamesThat, AsksAboutEachNameOnce) {
   auto asked = std::make_shared<std::pair<std::mutex, std::vector<std::string>>>();

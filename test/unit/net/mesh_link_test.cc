@@ -10,6 +10,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/unique_fd.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {
@@ -38,7 +39,7 @@ TEST(MeshLink, KnowsWhatArrivedAndHowFarItIs) {
   ASSERT_EQ(::recv(to.get(), data.data(), data.size(), MSG_WAITALL), ssize_t{20'000});
   // It is the kernel's business when it acknowledges them.
   MeshLink link = LinkOver(from.get(), 7);
-  for (const TimePoint deadline = SteadyNow() + std::chrono::seconds(10);
+  for (const TimePoint deadline = SteadyNow() + Scaled(std::chrono::seconds(10));
        link.bytes < 20'000 && SteadyNow() < deadline;)
     link = LinkOver(from.get(), 7);
   EXPECT_EQ(link.rank, 7u);

@@ -13,13 +13,12 @@
 #include <vector>
 
 #include "test/fakes/memory_kv_store.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {
 
 using test::MemoryKvStore;
-
-TimePoint Soon() { return SteadyNow() + std::chrono::seconds(60); }
 
 MeshOptions OptionsOf(uint32_t rank) {
   MeshOptions options{.rank = rank, .generation = 7, .job_key = "the key of the job"};

@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "test/support/deadline.h"
+
 namespace hvd {
 namespace {
 
@@ -14,7 +16,7 @@ class MeshTurnsTest : public ::testing::Test {
     waiters_ = std::vector<MeshWaiter>(patient.size());
     for (size_t i = 0; i < patient.size(); ++i) {
       waiters_[i].patient = patient[i];
-      waiters_[i].deadline = SteadyNow() + std::chrono::seconds(60);
+      waiters_[i].deadline = Soon();
       threads_.emplace_back([this, i] {
         MutexLock lock(mutex_);
         while (turns_.driver() != &waiters_[i]) turns_.Sleep(waiters_[i], lock);

@@ -12,6 +12,8 @@
 #include <future>
 #include <thread>
 
+#include "test/support/deadline.h"
+
 namespace hvd {
 namespace {
 
@@ -266,7 +268,7 @@ TEST(AgentBootstrap, RefusesALayoutThatDoesNotFitItsPlace) {
   }
 }
 
-constexpr Duration kLong = std::chrono::seconds(60);
+const Duration kLong = kDeadline;
 
 TEST(AgentBootstrap, TheDirectoryPutsAndGets) {
   ScriptedAgent agent([](ScriptedAgent& a) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "test/fakes/refusing_inter_host_comm.h"
+#include "test/support/deadline.h"
 
 namespace hvd {
 namespace {
@@ -297,7 +298,7 @@ class SoonMissedService : public AttendedService {
 TEST_F(SoonMissedService, TheThreadThatAttendsComesBackFromASumThatTakesLong) {
   for (int i = 0; i < kSums; ++i) {
     LoneSum sum;
-    const TimePoint deadline = SteadyNow() + std::chrono::minutes(2);
+    const TimePoint deadline = SteadyNow() + Scaled(std::chrono::minutes(2));
     // False also where this thread had no core for so long that the service's took the sum over.
     if (!BeginsHere(sum) || !service_->AttendUntil(deadline)) {
       Finish(sum);
