@@ -534,3 +534,22 @@ def test_readme_rule_refuses():
 def test_command_rule_refuses():
     assert command_complaints("README.md", "run scripts/gone.sh now", lambda _: False)
     assert not command_complaints("README.md", "run scripts/test.sh now", lambda _: True)
+
+
+def mutant_complaints(path, place, text):
+    whole = place.replace("«", "").replace("»", "")
+    return [] if text.count(whole) == 1 else [f"test/mutants/catalogue.py: {whole!r} occurs {text.count(whole)} times in {path}"]
+
+
+def test_each_mutant_is_in_one_place():
+    names = {}
+    exec(read("test/mutants/catalogue.py"), names)
+    assert len(names["MUTANTS"]) >= 40
+    complaints = [c for path, place, _ in names["MUTANTS"] for c in mutant_complaints(path, place, read(path))]
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_mutant_rule_refuses():
+    assert mutant_complaints("a.cc", "if («a») {", "if (b) {")
+    assert mutant_complaints("a.cc", "if («a») {", "if (a) { if (a) {")
+    assert not mutant_complaints("a.cc", "if («a») {", "  if (a) {")
