@@ -536,6 +536,21 @@ def test_command_rule_refuses():
     assert not command_complaints("README.md", "run scripts/test.sh now", lambda _: True)
 
 
+def number_complaints(path, text):
+    return [f"{path}: {name} is named by a number; say the behaviour"
+            for name in re.findall(r"\bTEST(?:_F|_P)?\(\w+,\s*([A-Z]\d+_\w+)\)|^\s*def (test_[A-Z]\d+_\w+)", text, re.M) for name in name if name]
+
+
+def test_names_of_tests_say_a_behaviour():
+    all_complaints(number_complaints, [p for p in FILES if p.startswith("test/") and p.endswith((".cc", ".py")) and "architecture" not in p])
+
+
+def test_name_rule_refuses():
+    assert number_complaints("a.cc", "TEST_F(Job, P40_Ends) {")
+    assert number_complaints("a.py", "def test_P40_ends():")
+    assert not number_complaints("a.cc", "TEST(Counts, Beyond32Bits) {\nTEST(Fields, V13) {")
+
+
 def mutant_complaints(path, place, text):
     whole = place.replace("«", "").replace("»", "")
     return [] if text.count(whole) == 1 else [f"test/mutants/catalogue.py: {whole!r} occurs {text.count(whole)} times in {path}"]

@@ -1,5 +1,5 @@
-// Which mutant (catalogue.py) this process has: the number in HVD_MUTANT. Only the copies of the tree
-// that run.py makes include it.
+// Which mutant (catalogue.py) this process has: the number in HVD_MUTANT. Only the copies of the
+// tree that run.py makes include it.
 #ifndef HVD_TEST_MUTANTS_MUTANT_H_
 #define HVD_TEST_MUTANTS_MUTANT_H_
 

@@ -179,7 +179,7 @@ TEST(TuningSim, APredictionOfStepsMayBeOff) {
 
 // With the default already best, the first 200 steps take one part in a hundred longer at most. The
 // missed goal: two, where the prediction is off.
-TEST(TuningSim, P45_WhereTheDefaultIsBestTheFirst200StepsCostLittle) {
+TEST(TuningSim, WhereTheDefaultIsBestTheFirst200StepsCostLittle) {
   constexpr size_t kWindows = 40;
   for (const TuningSurface& surface : TuningSurfaces()) {
     if (surface.name != "default is best" && surface.name != "chunk log") continue;

@@ -196,7 +196,7 @@ class Links : public testing::Test {
   std::string seen_;
 };
 
-TEST_F(Links, V13_WhoIsInTheMiddleReadsNothing) {
+TEST_F(Links, WhoIsInTheMiddleReadsNothing) {
   Talk({"untouched", {}, {}});
   EXPECT_EQ(at_child_.above, down_);
   EXPECT_EQ(at_parent_.below, up_);
@@ -245,7 +245,7 @@ std::vector<Meddling> Meddlings() {
           {"records sent back to their sender", {}, {}, true}};
 }
 
-TEST_F(Links, V13_WhateverIsChangedOnTheWayIsNoticed) {
+TEST_F(Links, WhateverIsChangedOnTheWayIsNoticed) {
   for (const Meddling& meddling : Meddlings()) {
     SCOPED_TRACE(meddling.what);
     at_parent_ = at_child_ = {};
@@ -266,7 +266,7 @@ TEST_F(Links, V13_WhateverIsChangedOnTheWayIsNoticed) {
   }
 }
 
-TEST_F(Links, V13_AnEndInTheMiddleOfARecordIsALoss) {
+TEST_F(Links, AnEndInTheMiddleOfARecordIsALoss) {
   for (size_t bytes : {0u, 1u, 4u, 20u, 60u}) {
     SCOPED_TRACE(bytes);
     at_parent_ = at_child_ = {};
@@ -320,7 +320,7 @@ class Members : public Links {
   Nobody nobody_;
 };
 
-TEST_F(Members, V13_AParentThatOrdersWhatOnlyTheDriverMayIsLeft) {
+TEST_F(Members, AParentThatOrdersWhatOnlyTheDriverMayIsLeft) {
   MeshListener listener = Listen();
   StartJob start = Start(kChild);
   start.tree_above = EncodeMeshRecord(listener.record);
@@ -346,7 +346,7 @@ TEST_F(Members, V13_AParentThatOrdersWhatOnlyTheDriverMayIsLeft) {
   hostile.Close();
 }
 
-TEST_F(Members, V13_AChildThatSpeaksOfOthersRanksIsLeft) {
+TEST_F(Members, AChildThatSpeaksOfOthersRanksIsLeft) {
   TreeMember member(io_, Hearing());
   ProbeConnectivity question{kKey, kParent, {}, {}, {"lo"}};
   question.passes_on = 1;

@@ -349,7 +349,7 @@ class CudaFaults : public ::testing::TestWithParam<FaultScenario> {
 };
 
 // Launches of kernels among them.
-TEST_P(CudaFaults, R18_OfTheDriver) {
+TEST_P(CudaFaults, OfTheDriver) {
   const auto entered = [](FaultRun& run, const std::string& symbol) {
     return run.cuda().Entered(symbol);
   };
@@ -415,7 +415,7 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, CudaFaults, ::testing::ValuesIn(FaultScenari
                          [](const auto& given) { return std::string(given.param.name); });
 
 // NCCL refuses to start on the third member.
-TEST(CudaFaultsOfAStart, P20_NameTheRankAndTheTextAndWhatToTry) {
+TEST(CudaFaultsOfAStart, NameTheRankAndTheTextAndWhatToTry) {
   CudaMembers members({.members = 3});
   members.nccl.last_error = "Bootstrap : no socket interface found";
   members.nccl.FailOnce("ncclCommInitRankConfig", 2, kNcclSystemError);
@@ -451,7 +451,7 @@ size_t ThreadsAfterJoins(size_t expected) {
 
 // Two communicators on each member, whose kernels wait for a dead rank; an abort returns when the
 // device has left the kernels of both.
-TEST(CudaFaultsOfAnAbort, P22_AHundredWorldsEndInTimeAndLeaveNoThread) {
+TEST(CudaFaultsOfAnAbort, AHundredWorldsEndInTimeAndLeaveNoThread) {
   const size_t threads = ThreadsOfThisProcess();
   for (int world = 0; world < 100; ++world) {
     CudaMembers members({.members = 3});

@@ -192,7 +192,7 @@ TEST(Tuner, ExpectsThePartOfTheDefaultsSpeed) {
 }
 
 // R12: 80 steps, as a window has five. Noisy windows are worth less, and more of them are run.
-TEST(Tuner, R12_ASearchOfQuietWindowsIsOverAfterSixteen) {
+TEST(Tuner, ASearchOfQuietWindowsIsOverAfterSixteen) {
   size_t most = 0;
   for (unsigned seed = 1; seed <= 10; ++seed) {
     for (const double noise : {0.01, 0.2}) {

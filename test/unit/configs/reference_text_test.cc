@@ -99,7 +99,7 @@ TEST(ReferenceText, ManPageAndCompletionsHaveEveryVerb) {
   }
 }
 
-TEST(ReferenceText, F22_ManPageHasVariablesFilesAndExitCodes) {
+TEST(ReferenceText, ManPageHasVariablesFilesAndExitCodes) {
   std::string man = ManPage(SettingRows());
   for (const char* section : {".SH ENVIRONMENT\n", ".SH FILES\n", ".SH EXIT STATUS\n"}) {
     EXPECT_NE(man.find(section), std::string::npos) << section;
@@ -111,7 +111,7 @@ TEST(ReferenceText, F22_ManPageHasVariablesFilesAndExitCodes) {
   }
 }
 
-TEST(ReferenceText, F22_ExitCodesOfTheManPageAreThoseOfTheErrorsPage) {
+TEST(ReferenceText, ExitCodesOfTheManPageAreThoseOfTheErrorsPage) {
   const std::string page = FileText("docs/errors.md");
   const size_t begin = page.find("## Signals and exit codes");
   ASSERT_NE(begin, std::string::npos);

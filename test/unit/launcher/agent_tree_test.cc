@@ -238,7 +238,7 @@ bool IsOneOf(const Variant& message) {
   return (std::holds_alternative<Kinds>(message) || ...);
 }
 
-TEST_F(Node, V13_OnlyThreeKindsOfMessagesGoDown) {
+TEST_F(Node, OnlyThreeKindsOfMessagesGoDown) {
   Begin(1);
   ForEachKind<ToAgent>([&](ToAgent message) {
     if (auto* value = std::get_if<KeyValue>(&message)) *value = {1, "key", "value"};
@@ -249,7 +249,7 @@ TEST_F(Node, V13_OnlyThreeKindsOfMessagesGoDown) {
   });
 }
 
-TEST_F(Node, V13_OnlyWhatRanksAndWorkersDoGoesUp) {
+TEST_F(Node, OnlyWhatRanksAndWorkersDoGoesUp) {
   Begin(1);
   ForEachKind<ToDriver>([&](ToDriver message) {
     std::visit(
@@ -271,7 +271,7 @@ TEST_F(Node, V13_OnlyWhatRanksAndWorkersDoGoesUp) {
   EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{0, "key", "value"})).ok()) << "of the proof";
 }
 
-TEST_F(Node, V13_AHostSpeaksOfItsOwnRanksAlone) {
+TEST_F(Node, AHostSpeaksOfItsOwnRanksAlone) {
   constexpr uint32_t kNoRank = 10;
   for (uint32_t rank : {0u, 2u, 5u, 6u, 8u, kNoRank, ~0u}) {
     const bool own = rank == 2;    // host 1 speaks for itself
@@ -294,7 +294,7 @@ TEST_F(Node, V13_AHostSpeaksOfItsOwnRanksAlone) {
   EXPECT_TRUE(node_.FromBelow(1, Batch(1, WantKey{1, "mesh.8"})).ok()) << "anybody may ask";
 }
 
-TEST_F(Node, V13_GatheredRanksAreThoseOfTheBlock) {
+TEST_F(Node, GatheredRanksAreThoseOfTheBlock) {
   EXPECT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{2, 4}, {9, 1}}})).ok());
   for (const RanksJoined& bad :
        {RanksJoined{{{2, 5}}}, RanksJoined{{{1, 2}}}, RanksJoined{{{2, 0}}}, RanksJoined{{{9, 2}}},
@@ -304,14 +304,14 @@ TEST_F(Node, V13_GatheredRanksAreThoseOfTheBlock) {
   }
 }
 
-TEST_F(Node, V13_WhatAHostSaysTwiceIsGatheredOnce) {
+TEST_F(Node, WhatAHostSaysTwiceIsGatheredOnce) {
   ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{2, 4}}})).ok());
   ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{2, 1}}})).ok());
   ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{3, 1}, {9, 1}}})).ok());
   EXPECT_EQ(node_.TakeUp().entries.at(0).message, EncodeToDriver(RanksJoined{{{2, 4}, {9, 1}}}));
 }
 
-TEST_F(Node, V13_NothingOfABadBatchIsPassedOn) {
+TEST_F(Node, NothingOfABadBatchIsPassedOn) {
   TreeUp batch = Batch(1, WorkerStarted{2, 12});
   batch.entries.push_back({1, EncodeToDriver(WorkerStarted{6, 13})});
   EXPECT_FALSE(node_.FromBelow(1, batch).ok());
@@ -323,7 +323,7 @@ TEST_F(Node, V13_NothingOfABadBatchIsPassedOn) {
   EXPECT_TRUE(node_.TakeOwn().empty());
 }
 
-TEST_F(Node, V13_FromAboveComesWhatIsForThisPartOfTheTree) {
+TEST_F(Node, FromAboveComesWhatIsForThisPartOfTheTree) {
   TreeNode node(1, PlaceInTree(1, 7, 2), host_of_rank_);  // hosts 1 and 2
   const std::vector<std::pair<TreeBlock, bool>> table = {
       {{1, 3}, true},  {{1, 2}, true},  {{2, 3}, true},  {{0, 3}, false}, {{1, 4}, false},
@@ -334,7 +334,7 @@ TEST_F(Node, V13_FromAboveComesWhatIsForThisPartOfTheTree) {
   }
 }
 
-TEST_F(Node, V13_EntriesOfTheDirectoryAreBounded) {
+TEST_F(Node, EntriesOfTheDirectoryAreBounded) {
   Begin(1);
   const std::string long_key(kMaxKvKey + 1, 'k'), long_value(kMaxKvValue + 1, 'v');
   EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{1, long_key, "v"})).ok());
@@ -355,7 +355,7 @@ TEST_F(Node, V13_EntriesOfTheDirectoryAreBounded) {
   EXPECT_TRUE(node_.FromBelow(3, Batch(3, WantKey{2, "another"})).ok()) << "another generation";
 }
 
-TEST_F(Node, V13_AValueThatNobodyAskedForIsNotKept) {
+TEST_F(Node, AValueThatNobodyAskedForIsNotKept) {
   Begin(1);
   ASSERT_TRUE(node_.FromAbove(Down(0, 1, KeyValue{1, "mesh.8", "false"})).ok());
   node_.FromSelf(WantKey{1, "mesh.8"});
@@ -363,7 +363,7 @@ TEST_F(Node, V13_AValueThatNobodyAskedForIsNotKept) {
   EXPECT_TRUE(node_.TakeOwn().empty());
 }
 
-TEST(CheckSpeaker, V13_BeforeItHasRanksAHostSpeaksOfNone) {
+TEST(CheckSpeaker, BeforeItHasRanksAHostSpeaksOfNone) {
   EXPECT_FALSE(CheckSpeaker(RankJoined{0}, {}, {}).ok());
   EXPECT_FALSE(CheckSpeaker(RanksJoined{{{0, 1}}}, {}, {}).ok());
   EXPECT_TRUE(CheckSpeaker(AgentReady{}, {}, {}).ok());

@@ -114,26 +114,26 @@ class TwoSockets : public testing::Test {
   std::string sys_;
 };
 
-TEST_F(TwoSockets, P58_EightRanksByCore) {
+TEST_F(TwoSockets, EightRanksByCore) {
   EXPECT_EQ(Mapping(BindTo::kCore, "0-31", 8),
             "0: 0-1,16-17\n1: 2-3,18-19\n2: 4-5,20-21\n3: 6-7,22-23\n"
             "4: 8-9,24-25\n5: 10-11,26-27\n6: 12-13,28-29\n7: 14-15,30-31\n");
 }
 
-TEST_F(TwoSockets, P58_EightRanksByNode) {
+TEST_F(TwoSockets, EightRanksByNode) {
   const std::string first = "0-7,16-23\n", second = "8-15,24-31\n";
   EXPECT_EQ(Mapping(BindTo::kNuma, "0-31", 8), "0: " + first + "1: " + first + "2: " + first +
                                                    "3: " + first + "4: " + second + "5: " + second +
                                                    "6: " + second + "7: " + second);
 }
 
-TEST_F(TwoSockets, P58_AMaskThatWasInheritedIsTheFrame) {
+TEST_F(TwoSockets, AMaskThatWasInheritedIsTheFrame) {
   EXPECT_EQ(Mapping(BindTo::kCore, "6-9", 2), "0: 6-7\n1: 8-9\n");
   EXPECT_EQ(Mapping(BindTo::kCore, "4,20,12,28", 2), "0: 4,20\n1: 12,28\n");
   EXPECT_EQ(Mapping(BindTo::kNuma, "7-9", 2), "0: 7\n1: 8-9\n");
 }
 
-TEST_F(TwoSockets, P58_CpusThatTheKernelDoesNotDescribeAreCores) {
+TEST_F(TwoSockets, CpusThatTheKernelDoesNotDescribeAreCores) {
   EXPECT_EQ(Mapping(BindTo::kCore, "40-43", 2), "0: 40-41\n1: 42-43\n");
 }
 

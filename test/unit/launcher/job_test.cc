@@ -281,7 +281,7 @@ RelayMeasured Speed(uint32_t to, uint64_t bytes) {
   return {to, bytes, 1'000'000'000, 2'000'000, ""};
 }
 
-TEST(Job, P44_HostsThatDoNotReachEachOtherAreRelayedAndMeasuredBeforeWorkersStart) {
+TEST(Job, HostsThatDoNotReachEachOtherAreRelayedAndMeasuredBeforeWorkersStart) {
   Script job(3, 3);
   job.state.options.prove_addresses = true;
   job.On(Begun{});
@@ -296,7 +296,7 @@ TEST(Job, P44_HostsThatDoNotReachEachOtherAreRelayedAndMeasuredBeforeWorkersStar
   EXPECT_TRUE(said.ends_with(", start")) << said;
 }
 
-TEST(Job, P44_AWayThatIsNotRelayedEndsTheJobWithAReasonForEachHost) {
+TEST(Job, AWayThatIsNotRelayedEndsTheJobWithAReasonForEachHost) {
   Script job(2, 2);
   job.state.options.prove_addresses = true;
   job.state.options.relay = false;
@@ -308,7 +308,7 @@ TEST(Job, P44_AWayThatIsNotRelayedEndsTheJobWithAReasonForEachHost) {
   EXPECT_NE(job.state.failure->reason.find("--relay never"), std::string::npos);
 }
 
-TEST(Job, P44_ARelayThatCarriesNothingEndsTheJob) {
+TEST(Job, ARelayThatCarriesNothingEndsTheJob) {
   Script job(2, 2);
   job.state.options.prove_addresses = true;
   job.On(Begun{});
@@ -534,7 +534,7 @@ void ReadClocks(Script& job) {
   }
 }
 
-TEST(Job, V1_TheCauseIsFoundAmongHostsThatDidNotBootTogether) {
+TEST(Job, TheCauseIsFoundAmongHostsThatDidNotBootTogether) {
   struct Row {
     const char* what;
     Duration killed, exited;  // of the rank on h0, of its peer on h1; on hvdrun's clock
@@ -569,7 +569,7 @@ TEST(Job, V1_TheCauseIsFoundAmongHostsThatDidNotBootTogether) {
   }
 }
 
-TEST(Job, V1_WhatHappenedBeforeTheOthersWereAskedToEndIsNotTheirDoing) {
+TEST(Job, WhatHappenedBeforeTheOthersWereAskedToEndIsNotTheirDoing) {
   struct Row {
     Duration killed;  // after the peer's exit
     uint32_t named;
@@ -680,7 +680,7 @@ TEST(Job, InterruptOnceIsGracefulTwiceIsAtOnce) {
   EXPECT_EQ(ExitCode(job.state), 130);
 }
 
-TEST(Job, F4_SigintThenSigtermThenSigkill) {
+TEST(Job, SigintThenSigtermThenSigkill) {
   Script job(2);
   job.StartAll();
   EXPECT_EQ(job.On(Interrupted{SIGINT}), kInterrupted);
@@ -690,7 +690,7 @@ TEST(Job, F4_SigintThenSigtermThenSigkill) {
   EXPECT_EQ(job.After(seconds(1)), "signal 9");
 }
 
-TEST(Job, F4_SigtermAfterSigintIsTheNextStepAndThenTheLast) {
+TEST(Job, SigtermAfterSigintIsTheNextStepAndThenTheLast) {
   Script job(2);
   job.StartAll();
   job.On(Interrupted{SIGINT});
@@ -698,7 +698,7 @@ TEST(Job, F4_SigtermAfterSigintIsTheNextStepAndThenTheLast) {
   EXPECT_EQ(job.On(Interrupted{SIGTERM}), "signal 9");
 }
 
-TEST(Job, F4_SigtermComesWithoutSigint) {
+TEST(Job, SigtermComesWithoutSigint) {
   for (int signal : {SIGTERM, SIGHUP}) {
     Script job(2);
     job.StartAll();
@@ -707,7 +707,7 @@ TEST(Job, F4_SigtermComesWithoutSigint) {
   }
 }
 
-TEST(Job, F4_AfterCtrlCEveryFailureIsAConsequence) {
+TEST(Job, AfterCtrlCEveryFailureIsAConsequence) {
   Script job(3);
   job.StartAll();
   job.JoinAll();
@@ -721,7 +721,7 @@ TEST(Job, F4_AfterCtrlCEveryFailureIsAConsequence) {
   EXPECT_EQ(FirstFailedRank(job.state), std::nullopt);
 }
 
-TEST(Job, F4_ARankThatFailedBeforeStaysTheFirstCause) {
+TEST(Job, ARankThatFailedBeforeStaysTheFirstCause) {
   Script job(2);
   job.StartAll();
   job.JoinAll();
@@ -804,7 +804,7 @@ Verdict AVerdict(bool never_ends) {
   return verdict;
 }
 
-TEST(Job, P02_AStallIsReportedAndEndsNothing) {
+TEST(Job, AStallIsReportedAndEndsNothing) {
   Script job(2);
   job.StartAll();
   job.JoinAll();
@@ -816,7 +816,7 @@ TEST(Job, P02_AStallIsReportedAndEndsNothing) {
   EXPECT_EQ(job.state.ending->kind, JobFailure::Kind::kEnding) << "that was no limit";
 }
 
-TEST(Job, P02_AStallThatNeverEndsEndsTheJobWithItsOwnCode) {
+TEST(Job, AStallThatNeverEndsEndsTheJobWithItsOwnCode) {
   Script job(2);
   job.StartAll();
   job.JoinAll();
@@ -833,7 +833,7 @@ TEST(Job, P02_AStallThatNeverEndsEndsTheJobWithItsOwnCode) {
   EXPECT_EQ(ExitCode(job.state), 79);
 }
 
-TEST(Job, P02_ALimitThatIsReachedEndsTheJobWithTheLastVerdict) {
+TEST(Job, ALimitThatIsReachedEndsTheJobWithTheLastVerdict) {
   Script job(2);
   job.StartAll();
   job.JoinAll();
@@ -847,7 +847,7 @@ TEST(Job, P02_ALimitThatIsReachedEndsTheJobWithTheLastVerdict) {
   EXPECT_EQ(ExitCode(job.state), 79);
 }
 
-TEST(Job, P02_ALimitThatIsReachedBeforeAnyVerdictNamesStoppedRanks) {
+TEST(Job, ALimitThatIsReachedBeforeAnyVerdictNamesStoppedRanks) {
   Script job(2);
   job.StartAll();
   job.JoinAll();

@@ -150,7 +150,7 @@ TEST_F(JobTunerTest, ANextRunVerifiesTheResultInAFewWindows) {
 
 // The step in which settings change is not measured, but it is one of the window's. So a search of
 // 16 windows takes 80 steps, and the first few show what a step is.
-TEST_F(JobTunerTest, R12_ByDefaultASearchIsOverAfter80Steps) {
+TEST_F(JobTunerTest, ByDefaultASearchIsOverAfter80Steps) {
   constexpr int kWarmUp = 5, kToKnowAStep = 4;
   Begin(kOneHost);
   std::mt19937_64 random(5);
@@ -203,7 +203,7 @@ TEST_F(JobTunerTest, APageThatIsNoneIsNotTuned) {
 
 // The cost of a search for its ranks, counted: a rank is not woken, sends nothing and records
 // nothing more than without; it reads settings from a page that is there anyway.
-TEST_F(JobTunerTest, P45_ASearchWakesNoRankAndAsksForNoMoreRecords) {
+TEST_F(JobTunerTest, ASearchWakesNoRankAndAsksForNoMoreRecords) {
   Begin(kOneHost);
   for (int w = 0; w < kMostWindows && !Said("tuning found "); ++w) {
     Train([](const TunedSettings&) { return 20; }, 1);
@@ -217,7 +217,7 @@ TEST_F(JobTunerTest, P45_ASearchWakesNoRankAndAsksForNoMoreRecords) {
   EXPECT_EQ(page_.header().broken.load(), 0U);
 }
 
-TEST_F(JobTunerTest, P45_BetweenHostsRankZeroRecordsMoreInTheWarmUpAlone) {
+TEST_F(JobTunerTest, BetweenHostsRankZeroRecordsMoreInTheWarmUpAlone) {
   Begin(kTwoHosts);
   EXPECT_EQ(recorder_->wanted(), kTraceForTuner);
   Train([](const TunedSettings&) { return 20; }, 6);

@@ -186,7 +186,7 @@ TEST(LinePrefixer, TwoStreamsThatLeadToOnePlaceNeverShareALine) {
             "[0]<stdout>:abc\n[0]<stderr>:x\n[0]<stdout>:def\n[0]<stderr>:10%\r\n[0]<stdout>:y\n");
 }
 
-TEST(LinePrefixer, F5_AnAnswerEndsTheLineOfItsPrompt) {
+TEST(LinePrefixer, AnAnswerEndsTheLineOfItsPrompt) {
   Prefixed out(OutputStream::kStdout);
   EXPECT_EQ(out.Add(0, "(Pdb) "), "[0]<stdout>:(Pdb) ");
   out.LineTyped();

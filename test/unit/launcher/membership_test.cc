@@ -127,7 +127,7 @@ TEST(Membership, StartsOnceThereAreEnoughSlots) {
   EXPECT_EQ(job.Find<StartMembers>()->members.size(), 4U);
 }
 
-TEST(Membership, E15_RanksFollowTheListWhicheverHostIsReadyFirst) {
+TEST(Membership, RanksFollowTheListWhicheverHostIsReadyFirst) {
   Script job(Limits(3, 3, 3));
   job.List({{"h10", 1}, {"h2", 1}, {"h1", 1}});
   for (uint32_t host : {2, 0, 1}) job.On(AgentIsReady{host});

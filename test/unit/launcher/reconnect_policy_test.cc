@@ -92,7 +92,7 @@ TEST(SideCommandLine, IsOneSimpleCommandForAnyShell) {
   EXPECT_EQ(SideCommandLine(SideCommand::kClear, {"/h", ""}, "12"), "exec '/h' agent --clear '12'");
 }
 
-TEST(SideCommandLine, V10_TheNameOfAListenerCannotBeKnownBeforeItIsThere) {
+TEST(SideCommandLine, TheNameOfAListenerCannotBeKnownBeforeItIsThere) {
   const std::string one = MakeListenerAddress(), other = MakeListenerAddress();
   EXPECT_NE(one, other);
   EXPECT_EQ(one.size(), std::string("hvd-resume-").size() + 24);

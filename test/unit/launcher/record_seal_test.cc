@@ -32,7 +32,7 @@ TEST(RecordSeal, WithoutASecretTextsStayAsTheyAre) {
       << "the others have one";
 }
 
-TEST(RecordSeal, V4_TheKeyOfAWorldFollowsFromTheSecret) {
+TEST(RecordSeal, TheKeyOfAWorldFollowsFromTheSecret) {
   const std::string nonce = MakeJobKey(), key = KeyOfWorld(kSecret, nonce);
   EXPECT_EQ(key, KeyOfWorld(kSecret, nonce));
   EXPECT_EQ(key.size(), 64u);

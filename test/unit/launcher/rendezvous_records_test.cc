@@ -52,7 +52,7 @@ TEST(RendezvousRecords, EveryNoteSurvivesAndNoPartOfIt) {
   EXPECT_FALSE(DecodeRankEntry("hvd-rank-1 " + std::string(1000, 'x') + " 1 1").ok());
 }
 
-TEST(RendezvousRecords, V3_AWorldThatCannotBeIsRefused) {
+TEST(RendezvousRecords, AWorldThatCannotBeIsRefused) {
   struct Case {
     const char* what;
     std::function<void(WorldRecord&)> change;
@@ -94,7 +94,7 @@ TEST(RendezvousRecords, V3_AWorldThatCannotBeIsRefused) {
 }
 
 // Counts are looked at before anything is made as large as they say.
-TEST(RendezvousRecords, V3_NoCountIsBelieved) {
+TEST(RendezvousRecords, NoCountIsBelieved) {
   const std::string head = "hvd-world-2 1 " + kKey + " ";
   std::string many;
   for (int i = 0; i < 100'000; ++i) many += " " + kA;
@@ -108,7 +108,7 @@ TEST(RendezvousRecords, V3_NoCountIsBelieved) {
   EXPECT_TRUE(PartOfHost({{0, 0}, {1, 0}}, 4'294'967'295).slots.empty());
 }
 
-TEST(RendezvousRecords, V3_AWorldHasExactlyTheRanksThatWaitHere) {
+TEST(RendezvousRecords, AWorldHasExactlyTheRanksThatWaitHere) {
   WorldRecord world = SmallWorld();
   HostWorld part = PartOfWaiting(world, {{0, 1}, 3, 7}, kA).value();
   EXPECT_EQ(part.slots.size(), 2u);

@@ -43,7 +43,7 @@ TEST(Report, ControlCharactersOfTheLastWordsAreEscaped) {
             "    f\xc3\xbcr \\xc2\\x9b\\xff\n");
 }
 
-TEST(Report, F6_RanksThatFailedAlikeAreNamedAndNotRepeated) {
+TEST(Report, RanksThatFailedAlikeAreNamedAndNotRepeated) {
   JobState state(*MakePlan({{"node1", 4}}, 4), {});
   Step(state, AgentIsReady{0}, {});
   for (uint32_t r = 0; r < 4; ++r) Step(state, WorkerStarted{r, static_cast<int32_t>(100 + r)}, {});
@@ -59,7 +59,7 @@ TEST(Report, F6_RanksThatFailedAlikeAreNamedAndNotRepeated) {
 }
 
 // Ranks of stock Horovod or torch.distributed, of which no agent knows whose peer was lost.
-TEST(Report, V1_ARankThatRaisesForTheLossOfAPeerIsNotTheFirstCause) {
+TEST(Report, ARankThatRaisesForTheLossOfAPeerIsNotTheFirstCause) {
   constexpr const char* kPeerLost =
       "Traceback (most recent call last):\n  File \"train.py\", line 9\n"
       "horovod.common.exceptions.HorovodInternalError: Connection closed by peer\n";

@@ -40,7 +40,7 @@ class Shown {
   TimePoint now_{std::chrono::hours(1)};
 };
 
-TEST(ScreenText, F6_AnErrorOnAllRanksIsShownOnceWithTheRanks) {
+TEST(ScreenText, AnErrorOnAllRanksIsShownOnceWithTheRanks) {
   Shown shown({.ranks = 3});
   EXPECT_EQ(shown.Add(0, "before\n"), "[0]<stderr>:before\n");
   EXPECT_EQ(shown.Add(0, kError), "");
@@ -53,7 +53,7 @@ TEST(ScreenText, F6_AnErrorOnAllRanksIsShownOnceWithTheRanks) {
   EXPECT_EQ(shown.After(kFoldWait), "[1]<stderr>:after\n");
 }
 
-TEST(ScreenText, F6_AnErrorOfOneRankWaitsAMoment) {
+TEST(ScreenText, AnErrorOfOneRankWaitsAMoment) {
   Shown shown({.ranks = 3});
   EXPECT_EQ(shown.Add(1, kError), "");
   EXPECT_EQ(shown.Add(0, "in between\n"), "[0]<stderr>:in between\n");
@@ -63,7 +63,7 @@ TEST(ScreenText, F6_AnErrorOfOneRankWaitsAMoment) {
   EXPECT_EQ(shown.Add(1, "at once\n"), "[1]<stderr>:at once\n");
 }
 
-TEST(ScreenText, F6_NothingIsLostAtTheEnd) {
+TEST(ScreenText, NothingIsLostAtTheEnd) {
   Shown shown({.ranks = 2});
   shown.Add(0, kError);
   shown.Add(0, "unfinished");
@@ -73,7 +73,7 @@ TEST(ScreenText, F6_NothingIsLostAtTheEnd) {
   EXPECT_NE(alone.Add(0, kError), "") << "it has nobody to wait for";
 }
 
-TEST(ScreenText, F5_AFoldedPromptIsShownThoughItsLineHasNoEnd) {
+TEST(ScreenText, AFoldedPromptIsShownThoughItsLineHasNoEnd) {
   Shown shown({.ranks = 2, .fold = true}, OutputStream::kStdout);
   EXPECT_EQ(shown.Add(0, "(Pdb) "), "");
   shown.After(kFoldWait - milliseconds(1));
@@ -89,7 +89,7 @@ ScreenTextOptions Bars(bool terminal) {
   return options;
 }
 
-TEST(ScreenText, F6_OnATerminalThereIsOneBar) {
+TEST(ScreenText, OnATerminalThereIsOneBar) {
   Shown shown(Bars(true));
   EXPECT_EQ(shown.Add(0, "10%\r"), "[0]<stderr>:10%\r");
   EXPECT_EQ(shown.Add(1, "11%\r"), "");
@@ -101,7 +101,7 @@ TEST(ScreenText, F6_OnATerminalThereIsOneBar) {
   EXPECT_EQ(shown.Finish(), "\x1b[K[0]<stderr>:1%\r\x1b[K");
 }
 
-TEST(ScreenText, F6_ABarThatStandsStillIsReplaced) {
+TEST(ScreenText, ABarThatStandsStillIsReplaced) {
   Shown shown(Bars(true));
   shown.Add(0, "10%\r");
   EXPECT_EQ(shown.Add(1, "11%\r"), "");
@@ -109,7 +109,7 @@ TEST(ScreenText, F6_ABarThatStandsStillIsReplaced) {
   EXPECT_EQ(shown.Add(1, "12%\r"), "\x1b[K[1]<stderr>:12%\r");
 }
 
-TEST(ScreenText, F6_ElsewhereEveryBarIsShownInALineOfItsOwn) {
+TEST(ScreenText, ElsewhereEveryBarIsShownInALineOfItsOwn) {
   Shown shown(Bars(false));
   EXPECT_EQ(shown.Add(0, "10%\r"), "[0]<stderr>:10%\r");
   EXPECT_EQ(shown.Add(1, "11%\r"), "\n[1]<stderr>:11%\r");

@@ -33,7 +33,7 @@ TEST(TunedAxes, AreThoseWithAnEffectInThisWorld) {
 }
 
 // R12: a search that cannot choose the default can only lose.
-TEST(TunedAxes, R12_TheDefaultsAreWellInsideOfTheRanges) {
+TEST(TunedAxes, TheDefaultsAreWellInsideOfTheRanges) {
   for (const TuneAxis& axis : TunedAxes({4, 4, 4}, {})) {
     const bool none_is_less = axis.name == "stripes";  // than one connection
     EXPECT_LE(none_is_less ? axis.low : 2 * axis.low, axis.initial) << axis.name;

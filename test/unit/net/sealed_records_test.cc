@@ -62,7 +62,7 @@ TEST(SealedRecords, OpenInAnyPieces) {
   EXPECT_EQ(Seal({std::string(10, 'x')})[0].size(), 10 + kRecordOverhead);
 }
 
-TEST(SealedRecords, V13_EveryBitOfEveryRecordCounts) {
+TEST(SealedRecords, EveryBitOfEveryRecordCounts) {
   const std::vector<std::string> records = Seal({"first", "second"});
   for (size_t which = 0; which < records.size(); ++which) {
     for (size_t bit = 0; bit < 8 * records[which].size(); ++bit) {
@@ -76,7 +76,7 @@ TEST(SealedRecords, V13_EveryBitOfEveryRecordCounts) {
   }
 }
 
-TEST(SealedRecords, V13_OrderAndPlaceCount) {
+TEST(SealedRecords, OrderAndPlaceCount) {
   const std::vector<std::string> r = Seal({"one", "two", "three"});
   struct Case {
     const char* what;
@@ -102,7 +102,7 @@ TEST(SealedRecords, V13_OrderAndPlaceCount) {
   }
 }
 
-TEST(SealedRecords, V13_NothingOpensAfterABadOne) {
+TEST(SealedRecords, NothingOpensAfterABadOne) {
   std::vector<std::string> records = Seal({"one", "two"});
   RecordOpener opener(kKey);
   std::string plain, bad = records[0];
@@ -112,7 +112,7 @@ TEST(SealedRecords, V13_NothingOpensAfterABadOne) {
   EXPECT_EQ(plain, "");
 }
 
-TEST(SealedRecords, V13_AHalfRecordShowsNothing) {
+TEST(SealedRecords, AHalfRecordShowsNothing) {
   const std::string record = Seal({"secret"})[0];
   for (size_t length = 0; length < record.size(); ++length) {
     const auto [plain, whole] = Open({record.substr(0, length)});
@@ -145,7 +145,7 @@ std::pair<MeshSessionKeys, MeshSessionKeys> ShakeHands(const std::string& key) {
   return {initiator.SessionKeys(), responder.SessionKeys()};
 }
 
-TEST(SessionKeys, V13_BothEndsHaveThemAndNoOtherConnectionOrDirection) {
+TEST(SessionKeys, BothEndsHaveThemAndNoOtherConnectionOrDirection) {
   const auto [ours, theirs] = ShakeHands("key");
   EXPECT_EQ(ours.from_initiator, theirs.from_initiator);
   EXPECT_EQ(ours.from_responder, theirs.from_responder);

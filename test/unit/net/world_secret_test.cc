@@ -30,7 +30,7 @@ std::string FileWith(const std::string& text, mode_t mode) {
   return path;
 }
 
-TEST(WorldSecret, V4_TheUsersOwnComesBeforeTheLaunchers) {
+TEST(WorldSecret, TheUsersOwnComesBeforeTheLaunchers) {
   const std::string key = "0123456789abcdef-fedcba9876543210";
   Variables env;
   EXPECT_EQ(Find(env).value(), "");
@@ -46,7 +46,7 @@ TEST(WorldSecret, V4_TheUsersOwnComesBeforeTheLaunchers) {
   EXPECT_EQ(Find(env).value(), "of the file, with a line end");
 }
 
-TEST(WorldSecret, V4_OneThatIsNoneIsRefused) {
+TEST(WorldSecret, OneThatIsNoneIsRefused) {
   EXPECT_FALSE(Find({{"HVD_WORLD_SECRET", "short"}}).ok());
   EXPECT_FALSE(Find({{"HVD_WORLD_SECRET", std::string(kMostSecret + 1, 'x')}}).ok());
   const std::string good(kLeastSecret, 'x');
@@ -61,7 +61,7 @@ TEST(WorldSecret, V4_OneThatIsNoneIsRefused) {
   }
 }
 
-TEST(Namespaces, V10_OursAreToldFromNobodys) {
+TEST(Namespaces, OursAreToldFromNobodys) {
   EXPECT_TRUE(InOurNamespaces(::getpid()));
   EXPECT_TRUE(InOurNamespaces(::getppid()));
   EXPECT_FALSE(InOurNamespaces(0)) << "a process that is not seen from here";
