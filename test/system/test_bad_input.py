@@ -253,17 +253,17 @@ def test_horovodrun_is_the_same_program():
 
 
 @pytest.mark.parametrize("flag, limit", [("--env-file", 16), ("--hostfile", 16), ("--config-file", 1)])
-def test_V15g_a_file_without_an_end_is_refused(refused, flag, limit):
+def test_a_file_without_an_end_is_refused(refused, flag, limit):
     refused(f"is longer than {limit} MiB", "-np", 2, flag, "/dev/zero")
 
 
 @pytest.mark.parametrize("flag", ["--env-file", "--hostfile", "--config-file"])
-def test_V15g_a_pipe_that_nobody_writes_to_is_refused(refused, tmp_path, flag):
+def test_a_pipe_that_nobody_writes_to_is_refused(refused, tmp_path, flag):
     os.mkfifo(tmp_path / "fifo")
     refused("has not ended within 10 s", "-np", 2, flag, tmp_path / "fifo")
 
 
-def test_V15g_a_pipe_that_ends_is_a_file(run):
+def test_a_pipe_that_ends_is_a_file(run):
     """`--env-file <(vault read ...)`"""
     read, write = os.pipe()
     os.write(write, b"FROM_PIPE=yes\n")
@@ -275,7 +275,7 @@ def test_V15g_a_pipe_that_ends_is_a_file(run):
 
 @pytest.mark.parametrize("what", ["link to a file", "dangling link", "fifo", "fifo with a reader", "folder", "socket"])
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_V15g_output_files_are_files_of_our_own(refused, tmp_path, what, name):
+def test_output_files_are_files_of_our_own(refused, tmp_path, what, name):
     """Their names can be guessed: in a folder where others may write, anything can wait there."""
     logs, victim = tmp_path / "logs", tmp_path / "victim"
     place = logs / "rank.1" / name
@@ -304,7 +304,7 @@ def test_V15g_output_files_are_files_of_our_own(refused, tmp_path, what, name):
         os.close(reader)
 
 
-def test_V15g_nor_is_a_link_followed_to_another_folder(refused, tmp_path):
+def test_nor_is_a_link_followed_to_another_folder(refused, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "rank.1").symlink_to(tmp_path / "elsewhere")
@@ -312,7 +312,7 @@ def test_V15g_nor_is_a_link_followed_to_another_folder(refused, tmp_path):
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_V15g_the_named_folder_itself_may_be_a_link(run, tmp_path):
+def test_the_named_folder_itself_may_be_a_link(run, tmp_path):
     """A link of the user's own, to a larger disk."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "logs").symlink_to(tmp_path / "disk")
@@ -334,7 +334,7 @@ def test_a_strangers_link_is_not_followed_by_any_output_file(run, tmp_path, flag
 
 
 @pytest.mark.parametrize("what", ["fifo", "folder", "link to a fifo"])
-def test_V15g_the_error_file_is_an_ordinary_file(refused, tmp_path, what):
+def test_the_error_file_is_an_ordinary_file(refused, tmp_path, what):
     place = tmp_path / "error.json"
     if what == "folder":
         place.mkdir()

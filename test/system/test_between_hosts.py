@@ -138,7 +138,7 @@ ALL_BUT_SSH = "tcp dport != 22 tcp sport != 22 drop"
 
 # Small sums travel by the leader of rank 0; the other leaders need no way to each other for them.
 @pytest.mark.parametrize("collective, one, other", [("allreduce", 1, 2), ("small", 0, 2)])
-def test_V15b_P06_data_that_are_dropped_end_the_job_and_the_way_is_named(
+def test_data_that_are_dropped_end_the_job_and_the_way_is_named(
         hosts_start, rig, filtered, collective, one, other):
     """hvdrun reaches both hosts, so neither is lost; and no rank failed of itself."""
     job = Busy(hosts_start("-np", 3, "-H", "hvd1,hvd2,hvd3", *hosts_worker("break", collective)), 3)
@@ -159,7 +159,7 @@ def test_V15b_P06_data_that_are_dropped_end_the_job_and_the_way_is_named(
     rig.nothing_left()
 
 
-def test_V15b_a_way_that_heals_in_time_ends_nothing(hosts_start, rig, filtered, tmp_path):
+def test_a_way_that_heals_in_time_ends_nothing(hosts_start, rig, filtered, tmp_path):
     enough = tmp_path / "enough"
     job = Busy(hosts_start("-np", 2, "-H", "hvd1,hvd2", "--heartbeat-timeout", "20",
                            *hosts_worker("steady", "allreduce", enough)), 2)

@@ -143,7 +143,7 @@ def waits_for_hvd2(hosts_start, rig):
     rig.hosts[1].join()
 
 
-def test_V15f_a_session_that_is_lost_before_the_job_starts_is_made_anew(waits_for_hvd2, rig):
+def test_a_session_that_is_lost_before_the_job_starts_is_made_anew(waits_for_hvd2, rig):
     job = waits_for_hvd2(60)
     agents = agent_of(rig.hosts[0])
     rig.hosts[0].kill_sshd()
@@ -157,7 +157,7 @@ def test_V15f_a_session_that_is_lost_before_the_job_starts_is_made_anew(waits_fo
     rig.nothing_left()
 
 
-def test_V15f_a_job_that_is_given_up_before_it_starts_leaves_no_agent_that_waits(waits_for_hvd2, rig):
+def test_a_job_that_is_given_up_before_it_starts_leaves_no_agent_that_waits(waits_for_hvd2, rig):
     """The session to hvd1 is gone when Ctrl-C comes; its agent would wait for a minute."""
     job = waits_for_hvd2(60)
     host = rig.hosts[0]

@@ -152,7 +152,7 @@ def late_names(rig):
     (rig.folder / "questions").unlink()
 
 
-def test_V15e_P10_names_that_are_known_late_only_delay_the_job(hosts_run, late_names):
+def test_names_that_are_known_late_only_delay_the_job(hosts_run, late_names):
     """The hosts call themselves what nobody resolves, with an underscore, and never ask for a name."""
     for host in late_names.hosts[:2]:
         host.run("sh", "-c", f"echo no_body_{host.number}.knows.me >/proc/sys/kernel/hostname")  # hostname refuses "_"
@@ -173,7 +173,7 @@ def test_V15e_P10_names_that_are_known_late_only_delay_the_job(hosts_run, late_n
     no_agents(late_names)
 
 
-def test_V15e_what_can_never_be_a_name_fails_at_once(hosts_run, rig):
+def test_what_can_never_be_a_name_fails_at_once(hosts_run, rig):
     began = time.monotonic()
     for name in ("nobody.invalid", "10.0.0.256", "a" * 64):
         job = hosts_run("-np", 1, "-H", name, "true")
@@ -182,7 +182,7 @@ def test_V15e_what_can_never_be_a_name_fails_at_once(hosts_run, rig):
     assert time.monotonic() - began < scaled(19), "no limit of a stage has passed"
 
 
-def test_V15e_a_name_that_never_comes_is_named_with_its_reason(hosts_run, late_names):
+def test_a_name_that_never_comes_is_named_with_its_reason(hosts_run, late_names):
     job = hosts_run("-np", 2, "-H", "hvd1,never", "--stage-timeouts", "resolve=4", "touch", late_names.folder / "started")
     assert job.code == 1 and not (late_names.folder / "started").exists()
     assert re.search(r"never: no DNS answer yet for 2 s", job.err), job.err

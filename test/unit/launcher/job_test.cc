@@ -733,7 +733,7 @@ TEST(Job, ARankThatFailedBeforeStaysTheFirstCause) {
   EXPECT_EQ(ExitCode(job.state), 7);
 }
 
-TEST(Job, V15c_AJobThatWasAskedToEndDoesNotWaitForItsReader) {
+TEST(Job, AJobThatWasAskedToEndDoesNotWaitForItsReader) {
   for (int signal : {SIGINT, SIGTERM}) {
     Script job(1);
     job.StartAll();
