@@ -22,6 +22,7 @@ PYTHON=/usr/bin/python3
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
 PYTEST=(-m pytest -q --durations=10)
 FUZZ_RUNS=5000
+declare -A SLOW_FUZZERS=([argv]=5 [discovered_hosts]=5)  # by what their runs are divided: milliseconds each
 FUZZ_SECONDS="${HVD_FUZZ_SECONDS:-600}"  # of each fuzzer, in --soak
 SLOW_UNDER_SANITIZERS='^contract_(backend|cross|cuda|engine|hosts)$'
 declare -A TOTAL=([quick]=120 [core]=720 [ci]=2100 [soak]=0)
@@ -153,17 +154,24 @@ asan_backends() {
 tsan_tests() { ctest --preset tsan -L 'unit|contract' -E '^contract_backend$' -j "$(nproc)"; }
 
 # fuzz argument...: every fuzzer over its seeds and over what test/fuzz/corpus keeps for it, as many at a time as there are
-# processors; one that finds something names it.
+# processors; one that finds something names it. -runs=N is divided for the slow ones.
 fuzz() {
-  local fuzzer names=()
+  local fuzzer name runs all=()
   for fuzzer in test/fuzz/*_fuzz.cc; do
-    names+=("$(basename "$fuzzer" _fuzz.cc)")
-    mkdir -p "$scratch/corpus/${names[-1]}"
-    cp test/fuzz/corpus/"${names[-1]}"/* "$scratch/corpus/${names[-1]}" 2>/dev/null || true
+    name="$(basename "$fuzzer" _fuzz.cc)"
+    runs=""
+    [[ $1 != -runs=* || -z ${SLOW_FUZZERS[$name]:-} ]] || runs="-runs=$((${1#-runs=} / SLOW_FUZZERS[$name]))"
+    all+=("$name $runs")
+    mkdir -p "$scratch/corpus/$name"
+    cp test/fuzz/corpus/"$name"/* "$scratch/corpus/$name" 2>/dev/null || true
   done
-  printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} env \
-    ASAN_SYMBOLIZER_PATH=/usr/lib/llvm-19/bin/llvm-symbolizer build-asan/fuzz/fuzz_{} -verbosity=0 "$@" -max_len=4096 \
-    -artifact_prefix=build-asan/fuzz/{}- "$scratch/corpus/{}"
+  # shellcheck disable=SC2016  # expanded inside; of an option that is given twice the last one counts
+  printf '%s\n' "${all[@]}" | ASAN_SYMBOLIZER_PATH=/usr/lib/llvm-19/bin/llvm-symbolizer xargs -P "$(nproc)" -I{} bash -c '
+    corpus="$0" started=$SECONDS
+    read -r name runs <<<"$1"
+    shift
+    build-asan/fuzz/fuzz_"$name" -verbosity=0 "$@" $runs -max_len=4096 -artifact_prefix="build-asan/fuzz/$name-" "$corpus/$name" || exit
+    echo "fuzz_$name: $((SECONDS - started)) s"' "$scratch/corpus" {} "$@"
 }
 
 # Gigabytes to load and unpack, and hardly anything to compute: from the beginning.

@@ -3,7 +3,8 @@
 // The seeds count from 10,000. Thresholds of the tuner are chosen on others (0 to 99), never on
 // these: a bound that fails here is a goal that is missed, and not one to fit.
 //
-// HVD_SIM_SEED=... runs one seed alone; HVD_SOAK=1 prints a table, also without a prediction.
+// HVD_SIM_SEED=... runs one seed alone; HVD_SOAK=1 prints a table, also of
+// predictions that are off by 20 % and without one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -98,11 +99,13 @@ void TryAll(double noise, size_t windows) {
   constexpr size_t kSeeds = 100;  // a median of few says little where a quarter of runs miss
   Risks still, moving;
   for (const TuningSurface& surface : TuningSurfaces()) {
+    // A random search predicts nothing.
+    const Outcome random = OverSeeds({&surface, noise, -1.0, windows}, kSeeds, RunRandomSearch);
     for (const double error : {0.0, 0.2, 0.5, -1.0}) {
-      if (error < 0 && !Soak()) continue;  // nothing is promised without a prediction
+      // Nothing is promised without a prediction; between the best and the worst one lies 0.2.
+      if (!Soak() && error != 0.0 && error != 0.5) continue;
       const TuningTask task{&surface, noise, error, windows};
       const Outcome ours = OverSeeds(task, kSeeds, surface.moves_to == 0 ? still : moving);
-      const Outcome random = OverSeeds(task, kSeeds, RunRandomSearch);
       Print(task, ours, random);
       if (error < 0) continue;
       EXPECT_LT(ours.mean_lost, random.mean_lost)
