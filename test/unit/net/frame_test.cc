@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
 namespace hvd {
 namespace {
@@ -50,6 +51,34 @@ TEST(Frame, LengthBeyondTheLimitIsAnErrorBeforeAnythingIsGathered) {
   Result<std::optional<Frame>> frame = reader.Next();
   ASSERT_FALSE(frame.ok());
   EXPECT_THAT(frame.status().message(), HasSubstr("65536 payload bytes"));
+}
+
+TEST(Frame, TheLargestPayloadArrivesAndOneByteMoreDoesNot) {
+  const std::string largest(kMaxFramePayload, 'x');
+  for (const bool more : {false, true}) {
+    FrameReader reader;
+    reader.Append(OneFrame(more ? largest + 'x' : largest));
+    Result<std::optional<Frame>> frame = reader.Next();
+    EXPECT_EQ(frame.ok(), !more);
+    if (frame.ok()) {
+      EXPECT_EQ((*frame)->payload, largest);
+    }
+  }
+}
+
+TEST(Frame, MessagesHaveANumberAndNothingElseHas) {
+  for (const auto& [type, sequence] :
+       {std::pair(FrameType::kControl, 0), std::pair(FrameType::kLog, 0),
+        std::pair(FrameType::kHello, 1), std::pair(FrameType::kCredit, 1)}) {
+    FrameHeader header;
+    header.type = type;
+    header.sequence = static_cast<uint64_t>(sequence);
+    std::string bytes;
+    AppendFrame(bytes, header, "");
+    FrameReader reader;
+    reader.Append(bytes);
+    EXPECT_FALSE(reader.Next().ok()) << static_cast<int>(type) << " numbered " << sequence;
+  }
 }
 
 TEST(Frame, EveryWrongHeaderByteIsAnErrorOrAnotherFrameButNeverACrash) {

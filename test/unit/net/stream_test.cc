@@ -262,6 +262,17 @@ std::string FrameOf(FrameType type, uint64_t job, uint64_t sequence, uint64_t ac
   return bytes;
 }
 
+TEST(Stream, AFrameThatIsSentAgainIsReceivedOnce) {
+  Pair pair;
+  pair.MoveAll();
+  const std::string frame = FrameOf(FrameType::kControl, 99, 1, 0, "once");
+  for (int times = 0; times < 2; ++times) {
+    const Status received = pair.b.Receive(frame, pair.clock.Now());
+    EXPECT_TRUE(received.ok()) << received.message();
+  }
+  EXPECT_THAT(Pair::Received(pair.b), ElementsAre("once"));
+}
+
 TEST(Stream, EveryBreachOfTheProtocolIsOneSentence) {
   struct Case {
     const char* what;
