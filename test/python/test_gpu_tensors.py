@@ -65,6 +65,12 @@ def test_tensors_on_gpus_of_several_hosts(in_world, hosts, ranks, setting):
     tensors_on_gpus(in_world, ranks, setting, worlds=2)
 
 
+@on_gpus
+@pytest.mark.parametrize('hosts, ranks, setting', [(1, 2, NCCL), (1, 3, SLOW), (1, 2, STAGED), (2, 4, SLOW)], ids=str)
+def test_averages_of_integers_are_exact_on_gpus(in_world, hosts, ranks, setting):
+    in_world('integer_averages.py', timeout_s=100, **setting)
+
+
 # Rules for the tensors of a processor hold for these, too. The staged path is one for all that is above it, so a few of the scripts take it.
 SUITE = [
     ('collectives.py',), ('groups.py',), ('process_sets.py',), ('names.py',), ('disagree.py',), ('optimizer.py',), ('dynamic_sets.py',),

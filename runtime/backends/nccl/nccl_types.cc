@@ -70,13 +70,11 @@ Status CheckFactors(const NcclReduction& reduction) {
                        ": convert it to float32, or leave out "
                        "prescale and postscale");
   }
-  const double divisor = DivisorFor(reduction);
-  if (divisor == 1.0) return Status::Ok();
+  if (DivisorFor(reduction) == 1.0) return Status::Ok();
   if (reduction.dtype == DType::kBool) return Unsupported("there is no average of bool");
-  if (divisor == reduction.size) return Status::Ok();
-  return Unsupported("a GPU does not average " + name +
-                     " over the ranks that have not joined: "
-                     "convert it to float32");
+  return Unsupported(Format(
+      "NCCL adds {} in {}, where the sum of an average may overflow: convert it to float32", name,
+      name));
 }
 
 // Truth values are bytes 0 and 1.
@@ -127,7 +125,7 @@ Result<NcclReductionWay> WayOfReduction(const NcclReduction& reduction,
   if (sum && IsWide(reduction.dtype)) {
     PlaceFactorsOfWideSum(reduction, way);
   } else if (sum) {
-    PlaceFactorsOfNarrowSum(reduction, way);  // those of integers are 1, or an average
+    PlaceFactorsOfNarrowSum(reduction, way);  // those of integers are 1
   } else {
     way.op = reduction.op == ReduceOp::kMin   ? kNcclMin
              : reduction.op == ReduceOp::kMax ? kNcclMax

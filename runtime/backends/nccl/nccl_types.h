@@ -43,7 +43,8 @@ struct NcclReductionWay {
 // bfloat16 do so where the factor loses nothing in their type; otherwise the batched kernel scales
 // in float32, and so it does for float8. A postscale of theirs stays behind the sum, since the
 // caller may need its range.
-// kUnsupported with the reason: Adasum, a type that NCCL does not reduce, a scale of integers.
+// kUnsupported with the reason: Adasum, a type that NCCL does not reduce, a scale or an average of
+// integers, which NCCL would add in their own type.
 Result<NcclReductionWay> WayOfReduction(const NcclReduction& reduction,
                                         const NcclAbilities& abilities);
 

@@ -44,8 +44,15 @@ std::vector<std::byte> Reduce(const FakeMeeting& meeting, size_t count) {
   std::vector<std::byte> result(bytes);
   void* to = result.data();
   const double divisor = any.op == kNcclAverage ? static_cast<double>(meeting.calls.size()) : 1.0;
-  ReduceRange({.dtype = dtype, .arithmetic = ArithmeticOf(any.op), .divisor = divisor}, pointers,
-              {&to, 1}, 0, count);
+  const bool divides_after = divisor != 1.0 && IsInteger(dtype);  // of the sum in the type itself
+  ReduceRange({.dtype = dtype,
+               .arithmetic = ArithmeticOf(any.op),
+               .divisor = divides_after ? 1.0 : divisor},
+              pointers, {&to, 1}, 0, count);
+  if (divides_after) {
+    const void* sum = to;
+    ReduceRange({.dtype = dtype, .divisor = divisor}, {&sum, 1}, {&to, 1}, 0, count);
+  }
   return result;
 }
 

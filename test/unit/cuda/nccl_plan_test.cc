@@ -52,7 +52,7 @@ TEST(NcclReductionWay, PlacesEachFactor) {
       {{kProduct, kFloat16}, kNcclFloat16, kNcclProduct, 0, 1, 1},
       // Whole numbers and truth values.
       {{kSum, kUint8}, kNcclUint8, kNcclSum, 0, 1, 1},
-      {{kAverage, kInt32, 1, 1, 4, 4}, kNcclInt32, kNcclAverage, 0, 1, 1},
+      {{kAverage, kInt32, 1, 1, 1, 1}, kNcclInt32, kNcclSum, 0, 1, 1},
       {{kMax, kInt8}, kNcclInt8, kNcclMax, 0, 1, 1},
       {{kProduct, kInt64}, kNcclInt64, kNcclProduct, 0, 1, 1},
       {{kSum, kBool}, kNcclUint8, kNcclMax, 0, 1, 1},
@@ -92,7 +92,8 @@ TEST(NcclReductionWay, RefusesInOneSentence) {
       {{kSum, kInt32, 2}, kNewest, "a GPU does not scale int32"},
       {{kSum, kBool, 1, 2}, kNewest, "a GPU does not scale bool"},
       {{kAverage, kBool, 1, 1, 2, 2}, kNewest, "there is no average of bool"},
-      {{kActiveAverage, kInt64, 1, 1, 3, 2}, kNewest, "does not average int64 over the ranks"},
+      {{kAverage, kUint8, 1, 1, 2, 2}, kNewest, "NCCL adds uint8 in uint8, where the sum of an"},
+      {{kActiveAverage, kInt64, 1, 1, 3, 2}, kNewest, "NCCL adds int64 in int64"},
       {{kSum, kFloat8E5m2}, {22402, 90}, "NCCL 2.24.2 does not reduce float8_e5m2: install 2.24.3"},
       {{kSum, kFloat8E5m2}, {22403, 89}, "on GPUs from sm_90 on, and a member has sm_89"},
   };
