@@ -1,5 +1,8 @@
 """Several optimizers in one process: parameters that are called alike do not get in each other's way."""
 
+import gc
+import time
+
 import torch
 
 import horovod.torch as hvd
@@ -72,8 +75,46 @@ def wrapped_once_more_on_one_rank():
     assert everywhere == [everywhere[0]] * size
 
 
+def next_optimizer(drop, wait_before):
+    """A second optimizer for the same model. The first one has the same part in it on all ranks, whether or not the garbage collector
+    has found it, and whatever ranks have waited for between the two."""
+    model, reference = make_model(5), make_model(5)
+    gc.disable()
+    try:
+        optimizer = None
+        for phase in range(3):
+            made, plain = [make_sgd(m, lr=0.1 + 0.1 * phase) for m in (model, reference)]
+            if drop == 'before':
+                optimizer = None
+            made = hvd.DistributedOptimizer(made, named_parameters=model.named_parameters())
+            if wait_before:
+                time.sleep(0.1 if rank == phase % size else 0)
+                hvd.barrier()  # in which some ranks wait
+            optimizer, made = made, None
+            optimizer.schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)  # which makes a cycle
+            if rank == 0:
+                gc.collect()
+            for step in range(2):
+                optimizer.zero_grad()
+                plain.zero_grad()
+                model(batch(rank, step)).pow(2).mean().backward()
+                (sum(reference(batch(r, step)).pow(2).mean() for r in range(size)) / size).backward()
+                optimizer.step()
+                plain.step()
+    finally:
+        gc.enable()
+    for p, expected in zip(model.parameters(), reference.parameters()):
+        assert torch.allclose(p, expected), (p, expected)
+
+
+def make_sgd(model, lr):
+    return torch.optim.SGD(model.parameters(), lr=lr)
+
+
 for part, arguments in ((alternating, (True,)), (alternating, (False,)), (shared_parameters, ()),
-                        (wrapped_once_more_on_one_rank, ())):
+                        (wrapped_once_more_on_one_rank, ()), (next_optimizer, ('before', False)), (next_optimizer, ('before', True)),
+                        (next_optimizer, ('after', False)), (next_optimizer, ('after', True))):
+    print(part.__name__, *arguments, flush=True)
     part(*arguments)
     hvd.barrier()
     assert not hvd.mpi_ops._handle_map

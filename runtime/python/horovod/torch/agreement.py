@@ -12,6 +12,7 @@ A vote is a row of integers, the outcome their minimum over the ranks. A rank th
 
 import array
 import threading
+import weakref
 import zlib
 
 from horovod.common import _library, _native, _waiting
@@ -48,20 +49,64 @@ class Outcome:
         self.present = row[_HEAD + count:]  # 0 where no rank has one, else -1, or -1 - sparse dimensions
 
 
-class Agreement:
-    """The rounds of one optimizer. name(): under which they travel in this world."""
+class _Seat:
+    """The name under which the rounds of one optimizer travel in one world."""
 
-    def __init__(self, name, process_set):
+    __slots__ = ('name', 'outstanding')
+
+    def __init__(self, name, number):
+        self.name = name if number == 0 else '{}/{}'.format(name, number + 1)
+        self.outstanding = None  # the handle of a vote whose outcome nobody has waited for
+
+
+class _Seats(object):
+    """Those of the optimizers with the same first parameter, in the order in which they are first used. That is the same on all
+    ranks. Which of them are still alive is not, since the garbage collector frees most of them."""
+
+    _of_parameters = {}  # (id of a parameter, number of the process set) -> (weak reference to it, _Seats)
+
+    def __init__(self, generation):
+        self.generation = generation
+        self._taken = 0
+        self._next = None
+
+    @classmethod
+    def of(cls, parameter, process_set):
+        generation = _library.lib().hvd_generation()
+        key = (id(parameter), process_set.process_set_id)
+        reference, seats = cls._of_parameters.get(key, (None, None))
+        if seats is None or reference() is not parameter or seats.generation != generation:
+            seats = cls(generation)
+            cls._of_parameters[key] = (weakref.ref(parameter, lambda _: cls._of_parameters.pop(key, None)), seats)
+        return seats
+
+    def coming(self, name):
+        """That of the next optimizer which is used."""
+        if self._next is None:
+            self._next = _Seat(name, self._taken)
+        return self._next
+
+    def take(self, name):
+        seat = self.coming(name)
+        self._taken += 1
+        self._next = None
+        return seat
+
+
+class Agreement(object):
+    """The rounds of one optimizer. place(): its first parameter, and the name under which they travel in this world."""
+
+    def __init__(self, place, process_set):
         self.thread = threading.get_ident()  # which trains
         self.is_busy = False  # in a backward() or a round of this optimizer
-        self._name = name
+        self._place = place
+        self._seat = self._seats = None  # when the optimizer has been used in this world
         self._process_set = process_set
         self.is_refused = False  # the ranks have other parameters or groups, so some may wait for what others never submit
         self._members = self._plan = ()
         self._request = None
         self._described = None
         self._row = self._mine = array.array('q')  # under way or the outcome, and what this rank sent
-        self._outstanding = None  # the handle of a vote whose outcome nobody has waited for
         self._generation = None
         self._joins = self._steps = 0
         self._calls_before = 0  # when the ranks began to count alike: not in each step, which they may begin before or after a call
@@ -72,6 +117,7 @@ class Agreement:
     def set_members(self, names, plan):
         """plan: the names again, and which of them are exchanged together, for the runtime to compare."""
         self._members, self._plan = tuple(names), tuple(plan)
+        self._is_seat_known = False  # it belongs to the first one
         self._names_hash = zlib.crc32('\n'.join(self._members).encode('utf-8', 'replace'))
 
     def begin_step(self):
@@ -88,10 +134,10 @@ class Agreement:
     def begin(self, kind, ready, present):
         """Sends the vote of a round. ready, present: of each member, as in Outcome."""
         self.is_busy = True
-        self._enter_world()
+        self._take_seat()
         self._end_outstanding()
         self._mine = self._vote_of(kind, ready, present)
-        self._submit(self._mine)
+        self._submit(self._mine, self._seat)
         self.unfinished = kind
 
     def end(self):
@@ -119,15 +165,18 @@ class Agreement:
         self._enter_world()
         if self._described is None and len(_waiting.watchers) > 1 and _native.is_elastic():
             return  # names follow the order of use there, and this is none
-        if self._outstanding is not None:
-            if not _library.poll(self._outstanding):
+        seat = self._seat or self._coming_seat()
+        if seat is None:
+            return
+        if seat.outstanding is not None:
+            if not _library.poll(seat.outstanding):
                 return
-            _rows.pop(self._outstanding, None)
-            self._outstanding = None
+            _rows.pop(seat.outstanding, None)
+            seat.outstanding = None
         patience = _AT_ONCE if is_counted and _library.lib().hvd_process_set_ids(None, 0) == 1 else _LATE
         nothing = [0] * len(self._members)
         try:
-            self._submit(self._vote_of(NO, nothing, nothing, patience))
+            self._submit(self._vote_of(NO, nothing, nothing, patience), seat)
         except (HorovodInternalError, ValueError):
             pass  # whoever waits for this optimizer is told why
 
@@ -146,28 +195,55 @@ class Agreement:
             if self._generation is not None:
                 self._joins = self._steps = 0
                 self._calls_before = _waiting.counted(self.thread)
-            self._generation, self._outstanding, self._described, self.unfinished = generation, None, None, None
+            self._generation, self._seat, self._described, self.unfinished = generation, None, None, None
             self.is_complete = False
 
-    def _submit(self, row):
-        described = (self._plan, self._process_set.process_set_id)
+    def name(self):
+        """Under which the rounds travel, of an optimizer that is in use."""
+        self._take_seat()
+        return self._seat.name
+
+    def _take_seat(self):
+        self._enter_world()
+        if self._seat is None or not self._is_seat_known:
+            parameter, name = self._place()
+            seats = _Seats.of(parameter, self._process_set)
+            if self._seat is None or self._seats is not seats:
+                self._seat, self._seats = seats.take(name), seats
+            self._is_seat_known = True
+
+    def _coming_seat(self):
+        """The seat that this optimizer will have, which is not used yet; None where another may be the next to be used."""
+        parameter, name = self._place()
+        for reference in list(_waiting.watchers.values()):
+            other = reference()
+            if other is self or not isinstance(other, Agreement) or other._seat is not None:
+                continue
+            if other._process_set is self._process_set and other._members and other._place()[0] is parameter and (
+                    other._plan != self._plan):
+                return None
+        return _Seats.of(parameter, self._process_set).coming(name)
+
+    def _submit(self, row, seat):
+        described = (self._plan, self._process_set.process_set_id, seat)
         if described != self._described:
-            self._request = _library.Request(_library.ALLREDUCE, self._name(), [(_library.INT64, (len(row),))], _library.MIN, 0,
+            self._request = _library.Request(_library.ALLREDUCE, seat.name, [(_library.INT64, (len(row),))], _library.MIN, 0,
                                              described[1], members=self._plan)
             self._described = described
         self._row = row[:]
         address = self._row.buffer_info()[0]
-        self._outstanding = self._request.submit(address, address)
-        _rows[self._outstanding] = self._row
+        seat.outstanding = self._request.submit(address, address)
+        _rows[seat.outstanding] = self._row
         if len(_rows) > _MOST_ROWS:
-            for handle in [handle for handle in _rows if handle != self._outstanding and _library.poll(handle)]:
+            for handle in [handle for handle in _rows if handle != seat.outstanding and _library.poll(handle)]:
                 del _rows[handle]
 
     def _end_outstanding(self):
-        if self._outstanding is not None:
-            error = _library.wait(self._outstanding)  # Ctrl-C leaves it outstanding
-            _rows.pop(self._outstanding, None)
-            self._outstanding = None
+        seat = self._seat
+        if seat.outstanding is not None:
+            error = _library.wait(seat.outstanding)  # Ctrl-C leaves it outstanding
+            _rows.pop(seat.outstanding, None)
+            seat.outstanding = None
             self.is_refused = error is not None and error.is_disagreement
             if error is not None:
                 raise error

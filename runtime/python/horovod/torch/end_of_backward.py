@@ -4,6 +4,7 @@ Autograd calls back when a backward() has come to its end, also a nested one, as
 part that it has computed. After an exception it drops the callback.
 """
 
+import gc
 import threading
 import weakref
 
@@ -12,6 +13,28 @@ import torch
 _expecting = {}  # id of an optimizer -> (weak reference, thread) where it has new gradients
 # Tells a nested backward() from the one around it; older releases have nothing that does.
 _graph_task = getattr(torch._C, '_current_graph_task_id', None)
+
+
+_wrapped_by = {}  # id of a parameter -> (weak reference to it, to the optimizer that was wrapped last)
+may_find_garbage = False
+
+
+def note_wrapped(p, optimizer):
+    """A script may have dropped an earlier optimizer of this parameter, as one that trains in phases does. A schedule makes a cycle
+    with its optimizer, so some ranks would have freed that and others not, whose hooks would exchange gradients for it."""
+    global may_find_garbage
+    key = id(p)
+    reference, other = _wrapped_by.get(key, (None, None))
+    if other is not None and reference() is p and other() not in (None, optimizer):
+        may_find_garbage = True
+    _wrapped_by[key] = (weakref.ref(p, lambda _: _wrapped_by.pop(key, None)), weakref.ref(optimizer))
+
+
+def collect_garbage():
+    """In the first backward() after that: frees what no rank can reach any more."""
+    global may_find_garbage
+    may_find_garbage = False
+    gc.collect()
 
 
 class _Callback:

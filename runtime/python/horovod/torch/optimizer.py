@@ -127,7 +127,7 @@ class _DistributedOptimizer:
             if self._gradients:
                 self._agreement_now()
                 if not self._elastic:
-                    self._reserve_agreement_name()  # all ranks wrap their optimizers in the same order
+                    self._place_of_agreement()  # all ranks wrap their optimizers in the same order
 
     def _hvd_release(self):
         """Lets go of the parameters, before they are adopted anew."""
@@ -203,6 +203,7 @@ class _DistributedOptimizer:
                 gradient = self._gradients.get(p)
                 if gradient is None:
                     if p.requires_grad:
+                        end_of_backward.note_wrapped(p, self)
                         name = self._parameter_names.setdefault(p, default_name(i, j))
                         self._gradients[p] = gradient = _Gradient(p, name, self.backward_passes_per_step)
                         keep_travel_name(p, name, self.process_set)
@@ -251,6 +252,8 @@ class _DistributedOptimizer:
         this = weakref.ref(self)
 
         def after_accumulation(*unused):
+            if end_of_backward.may_find_garbage:
+                end_of_backward.collect_garbage()
             optimizer = this()
             if optimizer is not None:
                 optimizer._gradient_is_ready(gradient)
@@ -536,25 +539,20 @@ class _DistributedOptimizer:
         """The agreement, over the parameters that are there now."""
         if self._agreement is None:
             this = weakref.ref(self)
-            self._agreement = agreement.Agreement(lambda: this()._agreement_name(), self.process_set)
+            self._agreement = agreement.Agreement(lambda: this()._place_of_agreement(), self.process_set)
         if len(self._by_name) != len(self._gradients):
             self._by_name = tuple(sorted(self._gradients.values(), key=lambda gradient: gradient.name))
             self._agreement.set_members([gradient.name for gradient in self._by_name], self._plan())
         return self._agreement
 
-    def _reserve_agreement_name(self):
-        """The name of the agreement is that of the parameter which is the first by name, numbered in the order of wrapping: so a
-        rank that wraps its optimizer again still meets the others. It does not have the parameter's own name in it, since
-        ranks whose parameters have other names must meet in an error; but for elastic jobs, where ranks from an earlier world
-        wrap nothing in this one."""
+    def _place_of_agreement(self):
+        """The parameter that is the first by name, and a name with its number in the order of wrapping. It does not have the
+        parameter's own name in it, since ranks whose parameters have other names must meet in an error; but for elastic jobs, where
+        ranks from an earlier world wrap nothing in this one."""
         first = self._by_name[0]
+        parameter = first.parameter()
         name = 'end of {}'.format(first.name) if self._elastic else 'gradients'
-        return travel_name(first.parameter(), 'backward.' + name, self.process_set)
-
-    def _agreement_name(self):
-        seat = _seat(self._by_name[0].parameter(), self)
-        name = self._reserve_agreement_name()
-        return name if seat == 0 else '{}/{}'.format(name, seat + 1)
+        return parameter, travel_name(parameter, 'backward.' + name, self.process_set)
 
     def _begin_end_of_backward(self):
         self._begin_round(agreement.BACKWARD)
@@ -877,7 +875,7 @@ class _DistributedOptimizer:
             loss = closure()
             self.synchronize()
             if averages:
-                name = 'closure.{}'.format(self._agreement_name()) if self._gradients else None
+                name = 'closure.{}'.format(self._agreement.name()) if self._gradients else None
                 op = Average if self.op == Average else mpi_ops.Sum
                 loss = closures.average(loss, name, op, self.process_set)
             return loss
@@ -948,22 +946,6 @@ def _is_over(handle):
 
 
 _abandoned = {}  # handle -> tensors that the runtime may still work on
-def _seat(p, optimizer):
-    """Which one of the live optimizers with this first parameter it is, in the order of their first use: 0 where it is alone."""
-    reference, seats = _seats.get(id(p), (None, None))
-    if reference is None or reference() is not p:
-        _seats[id(p)] = weakref.ref(p), [weakref.ref(optimizer)]
-        return 0
-    taken = [seat() for seat in seats]
-    for number, other in enumerate(taken):
-        if other is optimizer:
-            return number
-    number = taken.index(None) if None in taken else len(taken)
-    seats[number:number + 1] = [weakref.ref(optimizer)]
-    return number
-
-
-_seats = {}  # id of a parameter -> (weak reference to it, [weak reference to an optimizer])
 _numbers = itertools.count()
 _owners = {}  # id of a parameter -> (weak reference to it, to the optimizer that combines its gradients first)
 
