@@ -54,6 +54,31 @@ def test_a_discovery_script_lets_the_job_grow_and_shrink(start, tmp_path):
     assert "Traceback" not in training.text(), "ranks that left have ended well"
 
 
+def test_loader_workers_know_the_places_of_their_rank_in_each_generation(start, tmp_path):
+    hosts, output = tmp_path / "hosts", tmp_path / "output"
+    hosts.write_text("localhost:2\n")
+    with open(output, "wb") as file:
+        script = [sys.executable, REPO / "test" / "python" / "workers" / "elastic_children.py", tmp_path]
+        job = start("-np", 2, "--min-np", 1, "--max-np", 3, "--host-discovery-script", f"cat {hosts}", *script, stdout=file, stderr=file)
+
+    def pids_of(size):
+        return {int(pid) for pid in re.findall(rf"children of rank \d of {size} agree pid (\d+)", output.read_text())}
+
+    def await_world(size):
+        wait_until(f"a world of {size}", lambda: len(pids_of(size)) == size or job.process.poll() is not None, told=output.read_text)
+        assert len(pids_of(size)) == size, output.read_text()
+        return pids_of(size)
+
+    old = await_world(2)
+    hosts.write_text("localhost:3\n")
+    assert old < await_world(3), "the old ranks are the same processes"
+    hosts.write_text("localhost:1\n")
+    assert await_world(1) <= old
+    (tmp_path / "finish").write_text("")
+    assert job.finish() == 0, output.read_text()
+    job.nothing_left()
+
+
 def test_a_stop_after_this_step_ends_all_ranks_at_one_commit_with_75(start, tmp_path):
     training = Training(start, tmp_path, "-np", 2, options=["stop"])
     training.await_world(2)
