@@ -98,6 +98,18 @@ def sparse_zeros(p: torch.Tensor, sparse_dim: int, entries: int = 0) -> torch.Te
                                    **_UNCHECKED)
 
 
+# SparseAdam of PyTorch 1 cannot read a gradient without entries, but for the form that zero_grad() gives one.
+_one = torch.zeros(1, 1, device='cpu')
+_DENSE_DIMENSIONS_NEED_ENTRIES = _one.sparse_mask(sparse_zeros(_one, 1))._values().dim() != 2
+
+
+def sparse_gradient(combined):
+    """A combined sparse gradient in a form that the optimizers of this release can read."""
+    if _DENSE_DIMENSIONS_NEED_ENTRIES and not combined._nnz():
+        return torch.sparse_coo_tensor(combined.shape, dtype=combined.dtype, device=combined.device)
+    return combined
+
+
 # ---- allreduce
 
 
