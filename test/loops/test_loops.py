@@ -18,7 +18,7 @@ torch = pytest.importorskip('torch')
 
 NAMES = sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(HERE, 'loops', '[a-z]*.py')))
 SECONDS_FOR_ONE = 60  # beyond it a loop hangs
-WORLDS = [(2, 1)] + ([(3, 1), (4, 1), (2, 2), (4, 2)] if os.environ.get('HVD_SOAK', '0') != '0' else [])
+WORLDS = [(2, 1)] + ([(3, 1), (4, 1), (2, 2), (3, 2), (4, 2)] if os.environ.get('HVD_SOAK', '0') != '0' else [])
 TORCH_VERSION = tuple(int(part) for part in torch.__version__.split('.')[:2])
 
 

@@ -106,6 +106,13 @@ def test_a_hundred_worlds_of_errors_and_dropped_handles(in_world, ranks, hosts):
     in_world('many_worlds.py', 100 if hosts == 1 else 20, timeout_s=110, HOROVOD_DYNAMIC_PROCESS_SETS='1')
 
 
+@pytest.mark.skipif(not os.environ.get('HVD_SOAK'), reason='takes minutes; set HVD_SOAK=1')
+@pytest.mark.deadline(900)
+@pytest.mark.parametrize('processes, hosts', [(2, 1), (4, 2)])
+def test_5000_steps_with_fresh_tensors_leave_nothing_behind(hvdrun, torch, processes, hosts):
+    run_ok(processes, 'soak.py', 5000, hosts=hosts, timeout_s=850)
+
+
 @both
 def test_disagreement_reaches_every_rank(in_world, ranks):
     result = in_world('disagree.py')
