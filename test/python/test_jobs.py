@@ -154,10 +154,11 @@ def test_killed_rank_is_named_by_the_survivors(processes, mode, tmp_path):
 
 
 @pytest.mark.below_torch
-def test_mpi4py_in_a_job_without_mpi_is_told_once(hvdrun, torch):
+@pytest.mark.parametrize('order', ['before', 'after'])
+def test_mpi4py_in_a_job_without_mpi_is_told_once(hvdrun, torch, order):
     if importlib.util.find_spec('mpi4py') is None:
         pytest.skip('mpi4py is not installed for this Python')
-    result = jobs.run_job(2, jobs.worker('mpi4py_world.py'), hosts=1)
+    result = jobs.run_job(2, jobs.worker('mpi4py_world.py'), order, hosts=1)
     assert result.output.count('The world of mpi4py has 1 of the 2 processes of this job') == 1, str(result)
     assert 'mpirun -np 2' in result.output and '--mpi' in result.output, str(result)
 

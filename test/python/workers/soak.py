@@ -20,9 +20,9 @@ ALLOWED = 3 * 1024  # KiB that the heap may differ by; a leak of 1 KiB a step sh
 
 
 def memory():
-    """KiB of this process's own memory: not of mapped files, nor of the memory that ranks share."""
+    """KiB of this process's own memory and of what it shares with other ranks, without mapped files."""
     with open('/proc/self/status') as file:
-        return int([line for line in file if line.startswith('RssAnon')][0].split()[1])
+        return sum(int(line.split()[1]) for line in file if line.startswith(('RssAnon', 'RssShmem')))
 
 
 def descriptors():

@@ -103,11 +103,14 @@ class HorovodBasics:
             _stacks.offer()
         if 'mpi4py.MPI' in sys.modules:
             self._compare_with_mpi()
+        elif self.size() > 1:
+            from horovod.common import _after_import
+            _after_import.call('mpi4py.MPI', self._compare_with_mpi)
 
     def _compare_with_mpi(self):
         """Warns, on one rank and once, when mpi4py is used in a job that MPI knows nothing of."""
         mpi = sys.modules['mpi4py.MPI']
-        if HorovodBasics._mpi_compared or not mpi.Is_initialized() or mpi.Is_finalized():
+        if HorovodBasics._mpi_compared or not mpi.Is_initialized() or mpi.Is_finalized() or not self.is_initialized():
             return
         HorovodBasics._mpi_compared = True
         world, job = mpi.COMM_WORLD.Get_size(), self.size()
