@@ -65,7 +65,7 @@ class _Gradient:
     a step makes for a gradient brings the next run of the garbage collector nearer."""
 
     __slots__ = ('parameter', 'name', 'delay', 'is_combined', 'guard', 'follows', 'home', 'form', 'group', 'bucket', 'place', 'stream', 'request',
-                 'exchange', 'tensor', 'context', 'sparse_dim', 'last', 'lost_hook')
+                 'exchange', 'tensor', 'context', 'sparse_dim', 'last', 'hook', 'lost_hook')
 
     def __init__(self, p, name, delay):
         self.parameter = weakref.ref(p)
@@ -85,6 +85,7 @@ class _Gradient:
         self.tensor = None  # that the runtime works on meanwhile; None for a sparse one
         self.context = None  # of its compression
         self.sparse_dim = None  # of its gradients, where they are sparse
+        self.hook = None  # of the parameter, after accumulation
         self.lost_hook = None  # of the parameter: whether the hook after accumulation is gone
         self.last = None  # weak reference to the one that was combined last, where adding to it is a fault
 
@@ -210,7 +211,10 @@ class _DistributedOptimizer:
                         self._register_hooks(p, gradient)
                         adopted.append(gradient)
                 elif gradient.lost_hook is not None and gradient.lost_hook(p):
-                    self._hooks.append(self._hook_after(p, gradient))
+                    self._hooks.remove(gradient.hook)
+                    remove_hooks([gradient.hook])
+                    gradient.hook = None  # or the new one would be on the same node
+                    self._hook_after(p, gradient)
                     adopted.append(gradient)
         if adopted:
             freed_memory.keep([bytes_of_gradient(p) for p in self._gradients if p.device.type == 'cpu'])
@@ -245,7 +249,7 @@ class _DistributedOptimizer:
             before_accumulation.__torch_unserializable__ = True  # silences a warning when p is pickled
             gradient.home = gradient_memory.GradientHome(p)
             self._hooks.append(p.register_hook(before_accumulation))
-        self._hooks.append(self._hook_after(p, gradient))
+        self._hook_after(p, gradient)
 
     def _hook_after(self, p, gradient):
         # Hooks outlive the optimizer, since the parameter owns them; they must not keep it alive.
@@ -259,7 +263,8 @@ class _DistributedOptimizer:
                 optimizer._gradient_is_ready(gradient)
 
         gradient.lost_hook = loses_hook(p)
-        return after_gradient(p, after_accumulation)
+        gradient.hook = after_gradient(p, after_accumulation)
+        self._hooks.append(gradient.hook)
 
     def _bring_home(self, gradient, grad):
         """Runs before autograd adds `grad` to p.grad: a copy in registered memory, or None to leave it alone."""

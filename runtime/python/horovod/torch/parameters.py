@@ -166,12 +166,12 @@ def apart_by_device(groups):
 
 
 def loses_hook(p):
-    """A function that tells of p whether it has another type or device now, with which a hook of after_gradient() is gone in
-    older releases; None where hooks stay."""
+    """A function that tells of p whether it has another type, device or shape now, with which a hook of after_gradient() is gone in
+    older releases, or holds a node that takes no other shape; None where hooks stay."""
     if _HAS_POST_HOOK:
         return None
-    dtype, device = p.dtype, p.device
-    return lambda p: p.dtype != dtype or p.device != device
+    dtype, device, shape = p.dtype, p.device, p.shape
+    return lambda p: p.dtype != dtype or p.device != device or p.shape != shape
 
 
 def after_gradient(p, call):
