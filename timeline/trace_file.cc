@@ -81,7 +81,9 @@ Result<std::unique_ptr<TraceFile>> TraceFile::Create(const std::string& path, ui
   return file;
 }
 
-TraceFile::~TraceFile() { (void)Finish(); }
+TraceFile::~TraceFile() {
+  if (fd_.valid()) (void)Finish();  // else Create failed, and an end without an array is no JSON
+}
 
 // A file of this size with the same events takes the place of the present one.
 Status TraceFile::Replace(uint64_t size) {

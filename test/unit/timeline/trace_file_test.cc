@@ -2,7 +2,9 @@
 #include "timeline/trace_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -75,6 +77,25 @@ TEST_F(TraceFileTest, AtItsLimitItIsWholeAndHasRoomForTheLastWords) {
   EXPECT_EQ(all.size(), static_cast<size_t>(events) + 1);
   EXPECT_LE(std::filesystem::file_size(path_), 300000U);
   EXPECT_GT(events, 1000);
+}
+
+// As on a disk that is almost full: there is room for a few bytes, but not for a file.
+TEST_F(TraceFileTest, WithoutRoomForItNothingIsMadeAndWhatWasThereStays) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto create_without_room = [&] {
+    const rlimit few{4096, before.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &few), 0);
+    EXPECT_FALSE(TraceFile::Create(path_).ok());
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  };
+  create_without_room();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  std::ofstream(path_) << "[1]";
+  create_without_room();
+  EXPECT_EQ(Text(path_), "[1]");
+  std::signal(SIGXFSZ, SIG_DFL);
 }
 
 TEST_F(TraceFileTest, APathThatCannotBeWrittenIsRefusedInOneSentence) {
