@@ -1,18 +1,20 @@
 """The rules that must hold after a round. `faults` is pure; `Leftovers` looks at the machine."""
 
 import dataclasses
+import json
 import pathlib
 import re
 import sys
 import time
-from typing import Optional
+from typing import Callable, Optional
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))  # its helpers, and the rig of hosts
 
 from conftest import read_proc  # noqa: E402
+from slowness import scaled  # noqa: E402
 
-END_LIMIT = 30  # seconds, for a job that is to end; generous, because machines are busy
-GONE_LIMIT = 20  # seconds after hvdrun's end, for what it may not wait for (it was killed, or a host was cut off)
+END_LIMIT = scaled(30)  # seconds, for a job that is to end; generous, because machines are busy
+GONE_LIMIT = scaled(20)  # seconds after hvdrun's end, for what it may not wait for (it was killed, or a host was cut off)
 
 
 @dataclasses.dataclass
@@ -20,6 +22,7 @@ class Expected:
     codes: set  # exit codes that are right; negative: hvdrun itself was ended by that signal
     cause: Optional[str] = None  # a regular expression that hvdrun's words must match; None: not determined
     not_a_cause: Optional[str] = None  # one that they must not match
+    also: Callable = lambda seen: []  # what else is wrong, as sentences; looks at the files of the run, too
 
 
 @dataclasses.dataclass
@@ -40,7 +43,54 @@ def faults(seen, expected):
         found.append(f"hvdrun does not say {expected.cause!r}")
     if expected.not_a_cause is not None and re.search(expected.not_a_cause, seen.words):
         found.append(f"hvdrun says {expected.not_a_cause!r}")
-    return found
+    return [*found, *expected.also(seen)]
+
+
+def block_of(words):
+    """The last one on the screen: why the job failed."""
+    begins = [found.start() for found in re.finditer(r"^hvdrun: rank \d+ on host ", words, re.MULTILINE)]
+    return words[begins[-1]:] if begins else ""
+
+
+def control_characters(seen):
+    found = re.search("[\0-\x08\x0b-\x1f\x7f\x80-\x9f]", block_of(seen.words))
+    return [f"the last block has the character {found.group()!r}"] if found else []
+
+
+def no_longer_than(size):
+    """The last block; the streams have all."""
+    def look(seen):
+        length = len(block_of(seen.words))
+        return [f"the last block has {length} characters"] if length > size else []
+    return look
+
+
+def broken_json(path, must_be_there):
+    """Faults of a file that is whole JSON, or absent."""
+    try:
+        text = path.read_text()
+    except OSError:
+        return [f"there is no {path.name}"] if must_be_there else []
+    try:
+        json.loads(text)
+    except ValueError as error:
+        return [f"{path.name} is not JSON: {error}: {text[-100:]!r}"]
+    return []
+
+
+def wrongly_counted(output):
+    """Faults of an elastic job that ended: all ranks of its last world have counted every item once."""
+    if "AssertionError" in output:
+        return ["a rank has counted wrongly"]
+    counted = re.findall(r"counted (\d+) items in (\d+) steps, size (\d+)", output)
+    if len(set(counted)) != 1 or len(counted) != int(counted[0][2]):
+        return [f"the ranks have counted {counted}"]
+    items = 12 * int(counted[0][1])
+    return [] if int(counted[0][0]) == items * (items + 1) // 2 else [f"{items} items make {counted[0][0]}"]
+
+
+def is_listed(job_id, listings):
+    return [f"hvdrun ps lists the job: {text}" for text in listings if job_id is not None and job_id in text]
 
 
 class Leftovers:

@@ -1,87 +1,16 @@
-"""The kinds of injury. Each is a function that injures a run (places.py) and says what must come of it."""
+"""Injuries from outside: signals, terminals, readers, links. Each is a function that injures a run (places.py) and says what
+must come of it."""
 
-import dataclasses
 import os
-import signal
 import subprocess
 import time
-from typing import Callable
 
 from checks import Expected
-from places import CHATTER, FAMILY, SUMS
+from kinds import (ABRT, ASKS, CONT, DEADLY, ENDS_HVDRUN, INT, KILL, QUIT, SEGV, STOP, TERM, TSTP, NoVictim, asked, asked_by,
+                   either, kind, some_agent, some_worker)
+from places import CHATTER, FAMILY
 
 from conftest import state_of, wait_until  # isort: skip
-
-KILL, TERM, INT, HUP, QUIT, SEGV, ABRT = (getattr(signal, f"SIG{name}") for name in "KILL TERM INT HUP QUIT SEGV ABRT".split())
-STOP, CONT, TSTP = signal.SIGSTOP, signal.SIGCONT, signal.SIGTSTP
-DEADLY = [KILL, TERM, INT, HUP, QUIT, SEGV, ABRT]
-ASKS = [TERM, INT, HUP]  # hvdrun takes these for a wish
-ENDS_HVDRUN = [KILL, QUIT, SEGV, ABRT]
-
-
-
-class NoVictim(Exception):
-    """It is too early: there is none yet."""
-
-
-@dataclasses.dataclass
-class Kind:
-    name: str
-    injure: Callable
-    on: str = "machine hosts"
-    command: list = dataclasses.field(default_factory=lambda: SUMS)
-    start: dict = dataclasses.field(default_factory=dict)  # more for the start of the job
-    may_be_early: bool = True
-
-
-KINDS = []
-
-
-def kind(**more):
-    def add(function):
-        KINDS.append(Kind(function.__name__, function, **more))
-        return function
-    return add
-
-
-def kinds_on(place_is_hosts):
-    where = "hosts" if place_is_hosts else "machine"
-    return [kind for kind in KINDS if where in kind.on]
-
-
-def one_of(chance, found):
-    if not found:
-        raise NoVictim()
-    return chance.choice(found)
-
-
-def some_worker(run, chance):
-    return one_of(chance, run.place.workers(run))
-
-
-def some_agent(run, chance):
-    return one_of(chance, run.place.agents(run))
-
-
-def either(*causes):
-    return "(?:" + "|".join(causes) + ")"
-
-
-def asked(run, chance, early):
-    """The job goes on, and ends when it is asked to."""
-    if not early or chance.random() < 0.5:
-        run.wait_until_at_work(run.place.size)
-    if run.ended():
-        return Expected(set())  # for nothing
-    run.strike(TERM, "hvdrun", run.job.pid)
-    return asked_by(TERM, run, early)
-
-
-def asked_by(number, run, early):
-    """In its first milliseconds hvdrun does not listen yet, and ends as any program does. The last words on a terminal are
-    lost when the process to which it belongs ends and nobody has read them yet."""
-    codes = {128 + number, -number} if early else {128 + number}
-    return Expected(codes, None if early or run.on_terminal else rf"hvdrun: ended by signal {number} ")
 
 
 # ---- one process dies
@@ -287,10 +216,8 @@ def the_terminal_is_closed(run, chance, early):
 def a_key_is_pressed(run, chance, early):
     key = chance.choice(["Ctrl-C", "Ctrl-\\", "Ctrl-Z"])
     run.press(bytes([ord(key[-1]) & 0x1F]), key)
-    if key == "Ctrl-C":
-        return asked_by(INT, run, early)
-    if key == "Ctrl-\\":
-        return Expected({-QUIT})
+    if key != "Ctrl-Z":
+        return asked_by(INT if key == "Ctrl-C" else QUIT, run, early)
     pause_until_continued(run)
     return asked(run, chance, early)
 

@@ -1,6 +1,7 @@
 """Where a round's job runs: this machine, or several hosts with clocks of their own. Says which process is which."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import pty
@@ -8,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -19,8 +21,12 @@ from host_rig import HostRig  # isort: skip
 
 # In a world that adds up all the time.
 SUMS = foreign_worker("init", "sum", "sums")
+LARGE = [*SUMS[:-1], *["large"] * 20000]
 # Outside of any world: each has a child and a grandchild in another session, all deaf to SIGTERM.
 FAMILY = ["sh", str(WORKERS / "family.sh")]
+# Waits for orders, and for ever counts steps of an elastic job.
+LIFE = [sys.executable, "-S", "-E", str(pathlib.Path(__file__).resolve().parent / "chaos_worker.py"), "{folder}"]
+ELASTIC = [*LIFE, "elastic"]
 # Prints as fast as somebody reads.
 CHATTER = ["sh", "-c", "while :; do echo a line of some length that somebody reads, or does not; done"]
 
@@ -55,17 +61,26 @@ def worker_of(pid, host):
 
 
 class Run:
-    """One job of a round: its output goes to files, so that nobody has to read it."""
+    """One job of a round: its output goes to files, so that nobody has to read it. `{folder}` in its words is its folder."""
 
-    def __init__(self, place, command, options, program, hosts_words=(), terminal=False, reader=False):
+    def __init__(self, place, command, options, program, terminal=False, reader=False, stdin=os.devnull, disk=False):
         self.place = place
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="chaos-"))
+        self.folder.chmod(0o755)
+        self.neighbour = None  # a job beside it that nothing happens to
+        self.disk = self.folder / "disk" if disk else None
+        if disk:  # a small one, which is full soon
+            self.disk.mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk}", "none", self.disk], check=True)
+        self.list_hosts(place.elastic_hosts)
         self.temporary = self.folder / "tmp"
         self.temporary.mkdir()
+        (self.folder / "reports").mkdir()
         self.terminal = self.reader = None
         self.on_terminal = terminal
         self.leave_alone = set(place.processes_elsewhere())
-        how = {"stdin": subprocess.DEVNULL, "start_new_session": True, "cwd": self.temporary}
+        source = open(stdin, "rb")
+        how = {"stdin": source, "start_new_session": True, "cwd": self.temporary}
         out, err = open(self.folder / "out", "wb"), open(self.folder / "err", "wb")
         how.update(stdout=out, stderr=err)
         if terminal:
@@ -75,10 +90,12 @@ class Run:
         if reader:
             self.reader, writer = os.pipe()
             how.update(stdout=writer)
-        self.job = Job("--terminate-grace", "0.5", *options, *hosts_words, *command, program=program,
+        def filled(words):
+            return [str(word).replace("{folder}", str(self.folder)) for word in words]
+        self.job = Job("--terminate-grace", "0.5", *filled([*options, *command]), program=filled(program),
                        env={"TMPDIR": str(self.temporary), "HVD_TEST_SILENT_SECONDS": "3"}, **how)
         self.started = time.monotonic()
-        for file in (out, err):
+        for file in (source, out, err):
             file.close()
         if terminal:
             os.close(follower)
@@ -119,8 +136,12 @@ class Run:
         """All ranks have been in a sum, or have their families, or print."""
         def at_work():
             assert not self.ended(), f"the job ended by itself with {self.job.process.returncode}: {self.err()}"
-            if self.command is SUMS:
+            if self.command in (SUMS, LARGE):
                 return self.out().count("sum ") >= size
+            if self.command is LIFE:
+                return self.out().count("ready\n") >= size
+            if self.command is ELASTIC:
+                return (self.folder / "progress").exists()
             if self.command is FAMILY:
                 return sum(b"\0HOROVOD_RANK=" in read_proc(pid, "environ") for pid in self.processes()) >= 3 * size
             return len(self.place.workers(self)) == size
@@ -131,13 +152,49 @@ class Run:
         self.job_id = self.job_id or job_id_of(self.processes())
 
     def processes(self):
-        return sorted({*self.job.processes(), *self.place.processes_elsewhere()} - self.leave_alone)
+        found = {*self.job.processes(), *self.place.processes_elsewhere(), *self.daemons()}
+        return sorted(found - self.leave_alone)
+
+    def daemons(self):
+        """Those of chaos_worker.py that have no mark any more; on hosts all processes are the job's anyway."""
+        pids = [] if self.place.hosts else [int(path.name) for path in (self.folder / "daemons").glob("*")]
+        return [pid for pid in pids if read_proc(pid, "cmdline").startswith(b"sleep\0")]
+
+    # ---- orders, and what elastic jobs look at
+
+    def order(self, **orders):
+        """To chaos_worker.py. Whole at once."""
+        self.note(f"the orders are {orders}")
+        (self.folder / "orders.part").write_text(json.dumps(orders))
+        (self.folder / "orders.part").rename(self.folder / "orders")
+
+    def wait_for_words(self, words, count=1):
+        wait_until(f"{count} times {words!r}", lambda: self.ended() or self.out().count(words) >= count, told=self.told)
+        assert not self.ended(), f"the job ended by itself with {self.job.process.returncode}: {self.told()}"
+
+    def told(self):
+        return self.out()[-2000:] + self.err()[-3000:]
+
+    def write_discovery(self, text):
+        (self.folder / "discover.part").write_text(text)
+        (self.folder / "discover.part").rename(self.folder / "discover")
+
+    def list_hosts(self, hosts):
+        self.write_discovery("".join(f"echo {name}:{slots}\n" for name, slots in hosts if slots))
+
+    def wait_for_progress(self):
+        """Until a step is committed after now."""
+        (self.folder / "progress").unlink(missing_ok=True)
+        wait_until("a commit", lambda: self.ended() or (self.folder / "progress").exists(), told=self.told)
+        assert not self.ended(), f"the job ended by itself with {self.job.process.returncode}: {self.told()}"
 
     def finish(self, limit=END_LIMIT):
         """The result of the job. Whatever is left after that is ended by force, for the next round."""
         end = time.monotonic() + limit
         while not self.ended() and time.monotonic() < end:
             self.read_terminal()
+            if self.job_id is None:
+                self.note_job_id()
             time.sleep(0.005)
         code = self.job.process.poll()
         leftovers = Leftovers(self.job_id, [self.temporary], self.place.inits(), self.processes)
@@ -150,9 +207,13 @@ class Run:
             if descriptor is not None:
                 os.close(descriptor)
         self.terminal = None
-        seen = Seen(code, self.err(), left)
-        shutil.rmtree(self.folder)
-        return seen
+        return Seen(code, self.err(), left)
+
+    def remove(self):
+        """Its folder, after all looks at what is in it."""
+        if self.disk is not None:
+            subprocess.run(["umount", "-l", self.disk], check=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def note(self, words):
         self.notes.append(f"after {time.monotonic() - self.started:.3f} s {words}")
@@ -188,15 +249,36 @@ class Run:
         self.reader = None
 
 
+def elastic_options(size):
+    return ["--elastic", "--host-discovery-script", "sh {folder}/discover", "--min-np", 1, "--max-np", size + 3,
+            "--max-failures", 100, "--elastic-timeout", 55, "--blacklist-cooldown-range", 1, 2]
+
+
+def output_of(command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=END_LIMIT)
+    return done.stdout + done.stderr
+
+
 class Machine:
     """This one."""
 
     name = "one machine"
     size = 3
     hosts = None
+    elastic_hosts = [("127.0.0.1", 2), ("127.0.0.2", 1)]
+    host_pattern = r"127\.0\.0\.\d"  # in elastic jobs
 
-    def start(self, command=SUMS, options=(), **kwargs):
-        return Run(self, command, ["-np", self.size, *options], [hvdrun_path()], **kwargs)
+    def start(self, command=SUMS, options=(), wrapper=(), **kwargs):
+        words = elastic_options(self.size) if command is ELASTIC else []
+        return Run(self, command, ["-np", self.size, *words, *options], [*wrapper, hvdrun_path()], **kwargs)
+
+    def command(self, *words):
+        """The words that run a command where hvdrun runs."""
+        return list(words)
+
+    def listings(self):
+        """What `hvdrun ps` says, wherever there may be a part of the job."""
+        return [output_of([hvdrun_path(), "ps"])]
 
     def agents(self, run):
         host = os.uname().nodename
@@ -231,16 +313,28 @@ class Hosts:
     def __init__(self, folder):
         self.rig = HostRig(folder, 2)
         self.hosts = self.rig.hosts
-        self.words = ["-H", ",".join(f"{host.name}:2" for host in self.hosts), "--heartbeat-timeout", "3"]
+        self.elastic_hosts = [(host.name, 2) for host in self.hosts]
 
-    def start(self, command=SUMS, options=(), **kwargs):
-        return Run(self, command, ["-np", self.size, *self.words, *options], self.rig.on_head(hvdrun_path()), **kwargs)
+    host_pattern = r"hvd\d"
+
+    def start(self, command=SUMS, options=(), wrapper=(), **kwargs):
+        words = elastic_options(self.size) if command is ELASTIC else ["-H", ",".join(f"{host.name}:2" for host in self.hosts)]
+        return Run(self, command, ["-np", self.size, *words, "--heartbeat-timeout", "3", *options],
+                   self.rig.on_head(*wrapper, hvdrun_path()), **kwargs)
+
+    def command(self, *words):
+        return self.rig.on_head(*words)
+
+    def listings(self):
+        return [output_of(command) for command in
+                [self.rig.on_head(hvdrun_path(), "ps"), *(host.command(hvdrun_path(), "ps") for host in self.hosts)]]
 
     def agents(self, run):
         pairs = []
         for host in self.hosts:
             agents = host.agents()
-            pairs += [AgentPair(host.name, parent_of(pid), pid) for pid in agents if parent_of(pid) in agents]
+            pairs += [AgentPair(host.name, parent_of(pid), pid) for pid in agents
+                      if parent_of(pid) in agents and pid not in run.leave_alone]
         return pairs
 
     def workers(self, run):
@@ -260,7 +354,20 @@ class Hosts:
     def heal(self):
         for host in self.hosts:
             host.join()
-            subprocess.run(host.command("nft", "delete", "table", "inet", "chaos"), capture_output=True)
+            for table in (["inet", "chaos"], ["ip", "chaos"], ["inet", "rig"]):
+                subprocess.run(host.command("nft", "delete", "table", *table), capture_output=True)
+            self.slow_down(host, None)
+            self.set_mtu(host, 1500)
+
+    def set_mtu(self, host, size):
+        host.ip(f"link set eth0 mtu {size}")
+        self.rig.ip(f"link set vh{host.number} mtu {size}")
+
+    def slow_down(self, host, rate):
+        try:
+            host.slow_down(rate)
+        except subprocess.CalledProcessError:
+            assert rate is None  # nothing was slow
 
     def down(self):
         self.rig.down()

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import children_of, is_alive, pids, read_proc, wait_until
+from conftest import children_of, is_alive, kill, pids, read_proc, wait_until
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 MISSING = [name for name in ("ip", "nsenter", "unshare", "ssh", "ssh-keygen") if not shutil.which(name)]
@@ -124,14 +124,21 @@ class Host:
     def switch_off(self):
         os.kill(self.init, signal.SIGKILL)
 
-    def kill_sshd(self):
+    def sessions(self):
+        """Processes of its sshd, without the one that listens."""
+        mine = []
         for pid in pids():
             try:
                 same = os.readlink(f"/proc/{pid}/ns/pid") == os.readlink(f"/proc/{self.init}/ns/pid")
             except OSError:
                 continue
             if same and read_proc(pid, "comm").startswith(b"sshd") and pid != self.init:
-                os.kill(pid, signal.SIGKILL)
+                mine.append(pid)
+        return mine
+
+    def kill_sshd(self):
+        for pid in self.sessions():
+            kill(pid)
 
 
 class HostRig:
