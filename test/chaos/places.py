@@ -16,7 +16,7 @@ import time
 from checks import END_LIMIT, Leftovers, Seen, job_id_of
 
 from conftest import (WORKERS, Job, children_of, foreign_worker, hvdrun_path, is_alive, kill, own_children,  # isort: skip
-                      parent_of, read_proc, wait_until)
+                      parent_of, read_proc, state_of, wait_until)
 from host_rig import HostRig  # isort: skip
 
 # In a world that adds up all the time.
@@ -198,7 +198,7 @@ class Run:
             time.sleep(0.005)
         code = self.job.process.poll()
         leftovers = Leftovers(self.job_id, [self.temporary], self.place.inits(), self.processes)
-        left = leftovers.look_until_gone() if code is not None else [f"process {pid} is there" for pid in self.processes()]
+        left = leftovers.look_until_gone() if code is not None else self.where_it_hangs()
         for pid in self.processes():
             kill(pid)
         self.job.process.wait()
@@ -208,6 +208,13 @@ class Run:
                 os.close(descriptor)
         self.terminal = None
         return Seen(code, self.err(), left)
+
+    def where_it_hangs(self):
+        """What is known of a job that does not end."""
+        top = self.place.command(hvdrun_path(), "top", "--once", *([self.job_id] if self.job_id else []))
+        return [*(f"process {pid} is there, {state_of(pid)} in {read_proc(pid, 'wchan').decode() or '?'}: "
+                  f"{read_proc(pid, 'cmdline').replace(bytes(1), b' ').decode(errors='replace')[:100]}" for pid in self.processes()),
+                f"hvdrun top: {output_of(top)}", f"it printed: {self.out()[-1000:]}"]
 
     def remove(self):
         """Its folder, after all looks at what is in it."""
