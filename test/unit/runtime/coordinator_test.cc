@@ -340,6 +340,28 @@ TEST_F(CoordinatorTest, WhatIsHeldFailsWhenALeaderOfItLeaves) {
   EXPECT_TRUE(Send(0, DoneMessage{1}).empty());
 }
 
+TEST_F(CoordinatorTest, TicketsOfTwoLeadersAreTwoOperations) {
+  Make({0, 1});
+  EXPECT_TRUE(Send(0, Ready(5, "a")).empty());
+  EXPECT_TRUE(Send(1, Ready(5, "b")).empty());
+  Send(1, WithdrawMessage{5, "rank 1 gave up 'b'"});
+  Answers answers = Send(1, Ready(6, "a"));
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(RunIn(answers).entries[0].ticket, 5u);
+  answers = Send(0, Ready(6, "b"));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_THAT(EndIn(answers).status.message(), HasSubstr("gave up 'b'"));
+}
+
+TEST_F(CoordinatorTest, ABarrierGoesOnWithoutARankThatHasJoined) {
+  Make({0, 1});
+  EXPECT_TRUE(Send(1, JoinMessage{1, 1}).empty());
+  Answers answers = Send(0, Ready(1, "b", Collective::kBarrier));
+  ASSERT_FALSE(answers.empty());
+  EXPECT_TRUE(std::holds_alternative<EndMessage>(answers[0].msg));
+  EXPECT_TRUE(EndIn(answers).status.ok()) << EndIn(answers).status.message();
+}
+
 TEST_F(CoordinatorTest, AWithdrawnTicketFailsTheOthersUnlessItRuns) {
   Make({0, 1, 2});
   Send(0, Ready(1, "x"));

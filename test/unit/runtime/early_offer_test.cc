@@ -134,6 +134,15 @@ TEST_F(EarlyOfferTest, HostsThatDisagreeLearnHow) {
   EXPECT_EQ(std::get<EndMessage>(answers[0].msg).status.message(), "x differs");
 }
 
+TEST(KeptOffer, IsTakenBackByItsOwnTicketAlone) {
+  KeptOffer kept;
+  ASSERT_TRUE(kept.Keep(OfferOf(9, "x", "nil").ready).ok());
+  kept.Drop(8);
+  EXPECT_FALSE(kept.empty());
+  kept.Drop(9);
+  EXPECT_TRUE(kept.empty());
+}
+
 TEST_F(EarlyOfferTest, WhatIsWithdrawnRunsIfItWasUsed) {
   Make({0, 1});
   OfferTo(1);
