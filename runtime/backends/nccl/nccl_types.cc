@@ -72,9 +72,9 @@ Status CheckFactors(const NcclReduction& reduction) {
   }
   if (DivisorFor(reduction) == 1.0) return Status::Ok();
   if (reduction.dtype == DType::kBool) return Unsupported("there is no average of bool");
-  return Unsupported(Format(
-      "NCCL adds {} in {}, where the sum of an average may overflow: convert it to float32", name,
-      name));
+  return Unsupported(
+      Format("NCCL adds {} in {}, where the sum of an average may overflow: convert it to float32",
+             name, name));
 }
 
 // Truth values are bytes 0 and 1.
