@@ -47,7 +47,7 @@ std::unique_ptr<TimelineService> DriverParts::OpenTimelineFile(const std::string
                        options.settings.timeline_keep == "last",
                        most_steps};
   const auto say = [this](const std::string& sentence) {
-    screen.Print(sentence + "; the job goes on without it");
+    screen.Print(sentence + (state.failure ? "" : "; the job goes on without it"));
   };
   auto opened = TimelineService::Open(
       file, {[this](uint32_t host, uint64_t bytes) {

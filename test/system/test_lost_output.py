@@ -197,3 +197,16 @@ def test_texts_that_cannot_be_printed(run):
     assert job.code == 1 and FULL in job.err
     job = run("--version", stdout=None, preexec_fn=lambda: os.close(1))
     assert job.code == 1 and "Bad file descriptor" in job.err
+
+
+# ---- reports without room
+
+
+def test_a_report_without_room_is_said_and_is_no_half_file(run, tmp_path):
+    flags = ["--timeline", tmp_path / "t.json", "--dump-on-failure", tmp_path / "d.json"]
+    job = run("-np", 1, *flags, "sh", "-c", "exit 3", preexec_fn=limit_of_files(65536))
+    assert job.code == 3, job.err
+    timeline, dump = [line for line in job.err.splitlines() if "cannot be written" in line]
+    assert "t.json cannot be written: File too large; the job goes on without it" in timeline, job.err
+    assert dump.endswith("d.json cannot be written: File too large"), "it has failed by then: " + job.err
+    assert list(tmp_path.iterdir()) == []
