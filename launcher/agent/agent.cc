@@ -36,6 +36,7 @@
 #include "launcher/process/byte_pump.h"
 #include "launcher/process/cgroup.h"
 #include "launcher/process/fault.h"
+#include "launcher/process/local_family.h"
 #include "launcher/process/local_process_host.h"
 #include "launcher/process/one_process.h"
 #include "launcher/process/oom.h"
@@ -49,6 +50,7 @@
 #include "runtime/base/cpu_quota.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
+#include "runtime/base/test_env.h"
 #include "runtime/net/mesh/mesh_address.h"
 
 namespace hvd {
@@ -57,6 +59,8 @@ namespace {
 // Without its driver a job ends quickly, whatever grace it was given.
 constexpr Duration kOrphanGrace = std::chrono::seconds(2);
 constexpr int kAgentFailed = 1;
+// Silence of a driver that has sent no message yet.
+constexpr int kFirstMessageSeconds = 60;
 
 // Makes one visitor of a function for each message.
 template <typename... Functions>
@@ -197,6 +201,11 @@ int Agent::Run() {
     driver_.Open(std::move(*options_.line), std::move(options_.input));
   } else {
     driver_.Open(std::move(options_.input), std::move(options_.output));
+  }
+  // The driver of another machine says a limit with its first message; it may be cut off before.
+  if (!GetEnv(kLocalAgentName)) {
+    driver_.SetSilenceLimit(
+        std::chrono::seconds(TestNumber("HVD_TEST_FIRST_MESSAGE_SECONDS", kFirstMessageSeconds)));
   }
   Send(AgentReady{::getpid(), ::getppid(), MeansInForce(cgroup_.valid()), HVD_VERSION,
                   master_port_.port(), HostIdentity(), DefaultSlots(), OnlineCpus()});

@@ -67,6 +67,7 @@ class Run:
         self.place = place
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="chaos-"))
         self.folder.chmod(0o755)
+        self.gone_limit = None  # checks.GONE_LIMIT
         self.neighbour = None  # a job beside it that nothing happens to
         self.disk = self.folder / "disk" if disk else None
         if disk:  # a small one, which is full soon
@@ -198,7 +199,7 @@ class Run:
             time.sleep(0.005)
         code = self.job.process.poll()
         leftovers = Leftovers(self.job_id, [self.temporary], self.place.inits(), self.processes)
-        left = leftovers.look_until_gone() if code is not None else self.where_it_hangs()
+        left = leftovers.look_until_gone(self.gone_limit) if code is not None else self.where_it_hangs()
         for pid in self.processes():
             kill(pid)
         self.job.process.wait()
@@ -212,9 +213,10 @@ class Run:
     def where_it_hangs(self):
         """What is known of a job that does not end."""
         top = self.place.command(hvdrun_path(), "top", "--once", *([self.job_id] if self.job_id else []))
-        return [*(f"process {pid} is there, {state_of(pid)} in {read_proc(pid, 'wchan').decode() or '?'}: "
-                  f"{read_proc(pid, 'cmdline').replace(bytes(1), b' ').decode(errors='replace')[:100]}" for pid in self.processes()),
-                f"hvdrun top: {output_of(top)}", f"it printed: {self.out()[-1000:]}"]
+        def about(pid):
+            words = read_proc(pid, "cmdline").replace(bytes(1), b" ").decode(errors="replace")
+            return f"process {pid} is there, {state_of(pid)} in {read_proc(pid, 'wchan').decode() or '?'}: {words[:100]}"
+        return [*map(about, self.processes()), f"hvdrun top: {output_of(top)}", f"it printed: {self.out()[-1000:]}"]
 
     def remove(self):
         """Its folder, after all looks at what is in it."""

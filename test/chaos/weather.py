@@ -7,6 +7,7 @@ from kinds import TERM, asked, either, kind
 from places import LARGE
 
 from conftest import wait_until  # isort: skip
+from slowness import scaled  # isort: skip
 from injuries import some_host  # isort: skip
 
 
@@ -82,6 +83,8 @@ def a_link_passes_one_direction_only(run, chance, early):
 
 @kind(on="hosts", start={"options": ["--start-timeout", "5"]}, begins_at_once=True, may_be_early=False)
 def a_link_is_cut_in_the_start(run, chance, early):
+    """An agent that was just started has heard nothing of its driver yet, and waits a minute."""
+    run.gone_limit = scaled(90)
     host = some_host(run, chance)
     time.sleep(chance.uniform(0, 0.7))
     run.note(f"the link of {host.name} is cut")

@@ -6,11 +6,12 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from conftest import hvdrun_path, read_proc, wait_until, foreign_worker as worker
-from host_rig import SSHD, WHY_NOT, rig_of
+from host_rig import SSHD, WHY_NOT, HostRig, rig_of
 from slowness import scaled
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -189,3 +190,30 @@ def test_a_name_that_never_comes_is_named_with_its_reason(hosts_run, late_names)
     assert re.search(r"^  never: resolving its name: .*no address.*; it was tried again for 4 s, and --stage-timeouts resolve=N", job.err, re.M), job.err
     assert re.search(r"^  hvd1: ready", job.err, re.M), job.err
     no_agents(late_names)
+
+
+# ---- a driver that is cut off before its first message
+
+
+def test_an_agent_that_hears_nothing_ends():
+    """Its sshd does not notice that the connection is dead, and holds it open."""
+    environment = dict(os.environ, HVD_TEST_FIRST_MESSAGE_SECONDS="1")
+    agent = subprocess.Popen([hvdrun_path(), "agent", "--job", "0123456789abcdef"], env=environment, stdin=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_until("its end", lambda: agent.poll() is not None)
+    finally:
+        agent.kill()
+        said = agent.communicate()[1].decode()
+    assert "nothing was heard of the driver for 1 s" in said, said
+
+
+def test_a_host_that_waits_for_another_hears_that_its_driver_lives(run, tmp_path):
+    rig = HostRig(tmp_path, 2, environment="HVD_TEST_FIRST_MESSAGE_SECONDS=3")
+    try:
+        os.kill(rig.hosts[1].init, signal.SIGSTOP)
+        threading.Timer(8, os.kill, (rig.hosts[1].init, signal.SIGCONT)).start()
+        job = run("-np", 2, "-H", "hvd1,hvd2", "--start-timeout", 60, "true", program=rig.on_head(hvdrun_path()))
+        assert job.code == 0, job.err
+    finally:
+        rig.down()
