@@ -63,6 +63,7 @@ pack_build() {
     cp "$build/$file" "$to/build/$file"
     strip --strip-unneeded "$to/build/$file"
   done
+  ln -s libhvd.so "$to/build/lib/libhvd.so.1"  # for hvd_perf
   cp -r runtime/python "$to/runtime/python"
   cp -r test/gpu "$to/test/gpu"
   cp -r test/python/workers "$to/test/python/workers"
