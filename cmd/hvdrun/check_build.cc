@@ -12,6 +12,7 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/bundle/install_paths.h"
+#include "launcher/bundle/package_sources.h"
 
 namespace hvd {
 namespace {
@@ -59,10 +60,11 @@ bool HasNccl(const fs::path& library) {
 std::string CheckBuildText() {
   std::error_code error;
   InstallPaths paths = PathsBeside(OwnPath());
+  const fs::path package = PackageSources(paths);
   bool runtime = fs::exists(paths.runtime, error);
   auto binding = [&](const char* folder) {
     // A folder without operations says that it is still to come.
-    return runtime && fs::exists(fs::path(paths.python) / "horovod" / folder / "mpi_ops.py", error);
+    return runtime && fs::exists(package / folder / "mpi_ops.py", error);
   };
   const fs::path libraries = fs::path(paths.runtime).parent_path();
   const bool mpi = runtime && Loads(libraries / "libhvd_mpi.so");

@@ -19,6 +19,7 @@
 #include "launcher/agent/workers/held_port.h"
 #include "launcher/agent/workers/machine_part.h"
 #include "launcher/agent/workers/worker_gpus.h"
+#include "launcher/bundle/package_sources.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/driver/driver.h"
 #include "launcher/driver/function_channel.h"
@@ -193,7 +194,10 @@ Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
 
 // The checks that need all of the options, and the files of the job.
 Status Prepare(const DriverOptions& options) {
-  HVD_RETURN_IF_ERROR(CheckExecSize(options, PathsBeside(OwnPath())));
+  const InstallPaths paths = PathsBeside(OwnPath());
+  if (std::string overlaid = OverlaidPackage(paths); !overlaid.empty())
+    PrintNotes({"warning: " + overlaid});
+  HVD_RETURN_IF_ERROR(CheckExecSize(options, paths));
   const Settings& settings = options.settings;
   if (HasTimelineFile(settings)) {
     if (Status may = TraceFile::Check(settings.timeline_filename); !may.ok()) return may;

@@ -12,6 +12,7 @@
 #include "configs/message_text.h"
 #include "launcher/bundle/elf_file.h"
 #include "launcher/bundle/install_paths.h"
+#include "launcher/bundle/package_sources.h"
 #include "launcher/bundle/packing.h"
 #include "runtime/base/unique_fd.h"
 
@@ -21,11 +22,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kIdDigits = 32;
+constexpr const char* kProgram = "bin/hvdrun";
+const std::string kLibraries = HVD_LIBDIR "/";
+const std::string kPackage = kLibraries + "hvdrun/python/horovod/";
+constexpr const char* kLibrariesOfWheel = "lib/";    // in its package
 constexpr const char* kTime = "--mtime=@315532800";  // 1980: tar warns of earlier files
 
 struct BundledFile {
-  std::string path;  // in the bundle, which is laid out as an installation is
-  std::string from;
+  std::string path;  // in the bundle, which is laid out as an installed tree is
+  std::string folder;
+  std::string name;  // in the folder
+  std::string from() const { return folder + "/" + name; }
 };
 
 // A file in memory while it is looked at; pages that nobody looks at are not read.
@@ -67,21 +74,21 @@ class MappedFile {
 // In the order of their names, so that equal installations have equal bundles.
 Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
   const InstallPaths paths = PathsBeside(executable);
+  const fs::path program = executable;
   const fs::path libraries = fs::path(paths.runtime).parent_path();
-  std::vector<BundledFile> files = {{"bin/hvdrun", executable}};
+  std::vector<BundledFile> files = {{kProgram, program.parent_path(), program.filename()}};
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(libraries)) {
       std::string name = entry.path().filename();
       if (name.starts_with("libhvd") && name.ends_with(".so"))
-        files.push_back({HVD_LIBDIR "/" + name, entry.path()});
+        files.push_back({kLibraries + name, libraries, name});
     }
-    const fs::path package = fs::path(paths.python) / "horovod";
+    const fs::path package = PackageSources(paths);
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
              package, fs::directory_options::follow_directory_symlink)) {
-      if (entry.path().extension() != ".py") continue;
-      files.push_back({HVD_LIBDIR "/hvdrun/python/horovod/" +
-                           entry.path().lexically_relative(package).generic_string(),
-                       entry.path()});
+      const std::string name = entry.path().lexically_relative(package).generic_string();
+      if (entry.path().extension() != ".py" || name.starts_with(kLibrariesOfWheel)) continue;
+      files.push_back({kPackage + name, package, name});
     }
   } catch (const fs::filesystem_error& failure) {
     return InvalidArgument("the files beside " + Printable(executable, kMaxShownPath) +
@@ -94,13 +101,13 @@ Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
 
 // The name that tells this file from that of another build.
 Result<std::string> NameOf(const BundledFile& file) {
-  MappedFile mapped(file.from);
+  MappedFile mapped(file.from());
   if (mapped.error() != 0)
-    return SystemError(Printable(file.from, kMaxShownPath) + " cannot be read", mapped.error());
+    return SystemError(Printable(file.from(), kMaxShownPath) + " cannot be read", mapped.error());
   if (file.path.ends_with(".py")) return Sha256Hex(mapped.bytes());
   Result<std::string> build_id = ElfBuildId(mapped.bytes());
   if (!build_id.ok())
-    return InvalidArgument(Printable(file.from, kMaxShownPath) +
+    return InvalidArgument(Printable(file.from(), kMaxShownPath) +
                            " is not what it was built as: " + build_id.status().message());
   return build_id->empty() ? Sha256Hex(mapped.bytes()) : *build_id;
 }
@@ -127,9 +134,14 @@ Result<std::vector<std::string>> BundleCommand(const std::string& executable, Pa
   // Equal installations have equal bundles.
   argv.insert(argv.end(), {"--format=ustar", "--dereference", "--sort=name", kTime, "--owner=0",
                            "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"});
-  argv.push_back("--directory=" + fs::path(executable).parent_path().parent_path().string());
-  argv.push_back("--");
-  for (const BundledFile& file : *files) argv.push_back(file.path);
+  // All files are named within three folders, wherever those lie.
+  argv.push_back("--transform=s,^," + kPackage + ",;s,^" + kPackage + "hvdrun$," + kProgram +
+                 ",;s,^" + kPackage + "\\(libhvd[^/]*\\.so\\)$," + kLibraries + "\\1,");
+  std::string folder;
+  for (const BundledFile& file : *files) {
+    if (file.folder != folder) argv.push_back("--directory=" + (folder = file.folder));
+    argv.push_back(file.name);
+  }
   return argv;
 }
 

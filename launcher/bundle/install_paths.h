@@ -1,4 +1,4 @@
-// Where the parts of an installation lie. Pure.
+// Where the parts of an installation lie. Reads folders; any thread.
 #ifndef HVD_LAUNCHER_BUNDLE_INSTALL_PATHS_H_
 #define HVD_LAUNCHER_BUNDLE_INSTALL_PATHS_H_
 
@@ -12,7 +12,7 @@ struct InstallPaths {
   std::string python;   // the folder that holds the package `horovod`
 };
 
-// <prefix>/bin/hvdrun -> <prefix>/lib/libhvd.so and <prefix>/lib/hvdrun/python.
+// An installed tree, a build tree or a wheel in a Python environment: README.md has their layouts.
 InstallPaths PathsBeside(const std::string& executable);
 
 }  // namespace hvd

@@ -59,6 +59,36 @@ def test_runtime_is_found_beside_the_package(tmp_path, layout):
     assert result.output.strip() == str(prefix / 'lib' / 'libhvd.so')
 
 
+WHEEL_SIGNPOST = os.path.join(jobs.ROOT, 'packaging', 'wheel', 'python')
+
+
+@pytest.mark.parametrize('layout', ['wheel', 'editable'])
+def test_the_folder_of_a_wheel_for_workers_leads_to_the_package(tmp_path, layout):
+    """PACKAGES/horovod/lib/python holds `horovod` alone, and that is the package beside lib/, or the sources that it names."""
+    import shutil
+    package = tmp_path / 'site-packages' / 'horovod'
+    inside = package / 'lib'
+    sources = package
+    if layout == 'wheel':
+        shutil.copytree(os.path.join(jobs.PACKAGES, 'horovod'), str(package))
+    else:
+        sources = tmp_path / 'sources' / 'horovod'
+        shutil.copytree(os.path.join(jobs.PACKAGES, 'horovod'), str(sources))
+    shutil.copytree(WHEEL_SIGNPOST, str(inside / 'python'))
+    (inside / 'libhvd.so').write_text('')
+    if layout == 'editable':
+        (inside / 'sources').write_text('{}\n'.format(sources))
+    result = jobs.run([sys.executable, '-c',
+                       'import horovod, horovod.common._native as l, horovod.common.util as util, importlib.util, pickle\n'
+                       'import horovod.runner.util\n'
+                       'print(l.find()); print(horovod.__file__); print(util.__file__); print(horovod.__version__)\n'
+                       'print(importlib.util.find_spec("horovod.common").origin, pickle.loads(pickle.dumps(horovod.run)).__name__)'],
+                      60, HVD_RUNTIME=None, PYTHONPATH=str(inside / 'python'))
+    assert result.returncode == 0, str(result)
+    assert result.output.split() == [str(inside / 'libhvd.so'), str(sources / '__init__.py'), str(sources / 'common' / 'util.py'),
+                                     '0.28.1', str(sources / 'common' / '__init__.py'), 'run']
+
+
 def sources():
     for folder, _, files in os.walk(os.path.join(jobs.PACKAGES, 'horovod')):
         for name in files:

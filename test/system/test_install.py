@@ -11,7 +11,8 @@ from conftest import REPO, hvdrun_path
 
 BUILD = os.path.dirname(os.path.dirname(os.path.realpath(hvdrun_path())))
 WORLD = "import horovod.numpy as hvd; hvd.init(); print(hvd.rank(), hvd.size()); hvd.shutdown()"
-ELF_FILES = ("bin/hvdrun", "bin/hvd_perf", "lib/libhvd.so")
+IN_BOTH = ("bin/horovodrun", "share/man/man1/hvdrun.1", "share/bash-completion/completions/hvdrun", "share/doc/hvdrun/LICENSE",
+           "include/hvd/hvd.h")
 
 
 def run(*command, **options):
@@ -23,11 +24,10 @@ def run(*command, **options):
     return done.stdout
 
 
-def check(prefix, python):
-    for name in ELF_FILES:
+def check(prefix, python, programs, files):
+    for name in programs:
         assert ".debug_info" not in run("readelf", "-SW", prefix / name), f"{name} is not stripped"
-    for name in ("bin/horovodrun", "share/man/man1/hvdrun.1", "share/bash-completion/completions/hvdrun",
-                 "share/doc/hvdrun/LICENSE", "lib/pkgconfig/hvd.pc", "include/hvd/hvd.h"):
+    for name in files + IN_BOTH:
         assert (prefix / name).exists(), name
     out = run(prefix / "bin/hvdrun", "-np", "2", "--prefix", "{rank}: ", python, "-c", WORLD)
     assert sorted(out.split("\n")[:-1]) == ["0: 0 2", "1: 1 2"]
@@ -42,7 +42,7 @@ def installed(tmp_path_factory):
 
 
 def test_cmake_installs_everything(installed):
-    check(installed, sys.executable)
+    check(installed, sys.executable, ("bin/hvdrun", "bin/hvd_perf", "lib/libhvd.so"), ("lib/pkgconfig/hvd.pc",))
 
 
 def test_what_cmake_installs_is_compiled_for_python3(installed):
@@ -126,7 +126,8 @@ def of_the_build(variable, otherwise):
 
 
 @pytest.mark.long
-def test_pip_installs_everything(tmp_path):
+@pytest.mark.parametrize("options", [[], ["--editable"]], ids=["", "editable"])
+def test_pip_installs_everything(tmp_path, options):
     venv = tmp_path / "venv"
     run(sys.executable, "-m", "venv", "--system-site-packages", venv)
     download = subprocess.run([venv / "bin/pip", "download", "--quiet", "--no-deps", "--dest", tmp_path, "scikit-build-core"],
@@ -135,10 +136,17 @@ def test_pip_installs_everything(tmp_path):
         pytest.skip("pip reaches no package index: " + download.stderr.strip().split("\n")[-1])
     before = sorted(os.listdir(os.path.join(BUILD, "lib")))
     # With the flags of the build that is tested the compiler cache has every object.
-    subprocess.run([venv / "bin/pip", "install", "--quiet", "--config-settings=cmake.define.HVD_WERROR=ON",
+    subprocess.run([venv / "bin/pip", "install", "--quiet", *options, "--config-settings=cmake.define.HVD_WERROR=ON",
                     "--config-settings=cmake.define.CMAKE_UNITY_BUILD=" + of_the_build("CMAKE_UNITY_BUILD", "ON"),
                     "--config-settings=cmake.define.HVD_WITH_CUDA=OFF", REPO], check=True,
                    timeout=1500, env={**os.environ, "CCACHE_BASEDIR": str(REPO), "CCACHE_NOHASHDIR": "1", "CC": "cc", "CXX": "c++"})
-    check(venv, venv / "bin/python")
+    packages = next((venv / "lib").glob("python3*/site-packages")).relative_to(venv)
+    sources = REPO / "runtime/python/horovod" if options else venv / packages / "horovod"
+    check(venv, venv / "bin/python", ("bin/hvdrun", packages / "horovod/lib/libhvd.so"), (packages / "horovod/lib/python/horovod/__init__.py",))
     assert run(venv / "bin/python", "-c", WORLD, cwd=tmp_path) == "0 1\n"
+    where = "; import horovod.common.basics as b; print(b.__file__)"
+    assert run(venv / "bin/python", "-c", WORLD + where, cwd=tmp_path).splitlines()[-1] == str(sources / "common/basics.py")
+    out = run(venv / "bin/hvdrun", "-np", "2", "--prefix", "", venv / "bin/python", "-c", WORLD + where, cwd=tmp_path)
+    assert out.count(str(sources / "common/basics.py")) == 2
+    assert len(run(venv / "bin/hvdrun", "agent", "--build").split()) == 2, "what is sent to other hosts is complete"
     assert sorted(os.listdir(os.path.join(BUILD, "lib"))) == before, "the tree of cmake is not pip's to write into"

@@ -299,11 +299,29 @@ TEST(Bundle, DependsOnTheContentsOfItsFilesAlone) {
   }
   fs::copy(fs::canonical(prefix / "lib/hvdrun/python/horovod"),
            folder.Path("lib/hvdrun/python/horovod"), fs::copy_options::recursive);
+  // As pip lays a wheel out, in a path that shells and tar's expressions trip over.
+  Folder environment;
+  const std::string scripts = environment.Path("it's, a & venv/bin");
+  const fs::path package =
+      environment.Path("it's, a & venv/lib64/python3.12/site-packages/horovod");
+  fs::create_directories(scripts);
+  fs::copy(HVDRUN_PATH, scripts + "/hvdrun");
+  fs::create_directories(package.parent_path());
+  fs::copy(folder.Path("lib/hvdrun/python/horovod"), package, fs::copy_options::recursive);
+  fs::create_directories(package / "lib/python/horovod");
+  std::ofstream(package / "lib/python/horovod/__init__.py") << "# leads to the package\n";
+  for (const auto& entry : fs::directory_iterator(folder.Path("lib"))) {
+    if (entry.path().extension() == ".so") fs::copy(entry, package / "lib");
+  }
+  EXPECT_EQ(*InstalledBuildId(scripts + "/hvdrun"), *InstalledBuildId(HVDRUN_PATH));
   for (Packing packing : {Packing::kTar, Packing::kGzip}) {
     Result<SharedBundle> here = MakeBundle(HVDRUN_PATH, packing);
     Result<SharedBundle> copied = MakeBundle(folder.Path("bin/hvdrun"), packing);
-    ASSERT_TRUE(here.ok() && copied.ok()) << here.status().message() << copied.status().message();
+    Result<SharedBundle> wheel = MakeBundle(scripts + "/hvdrun", packing);
+    ASSERT_TRUE(here.ok() && copied.ok() && wheel.ok())
+        << here.status().message() << copied.status().message() << wheel.status().message();
     EXPECT_EQ((*here)->sha256, (*copied)->sha256);
+    EXPECT_EQ((*here)->sha256, (*wheel)->sha256);
     EXPECT_LT((*here)->bytes.size(), kMostBundleBytes)
         << "what debuggers read lies beside the programs";
   }

@@ -219,11 +219,5 @@ TEST(PrintEnvText, SaysWhyAndHidesTheKey) {
             std::string::npos);
 }
 
-TEST(PathsBeside, AreRelativeToTheProgram) {
-  InstallPaths paths = PathsBeside("/opt/x/bin/hvdrun");
-  EXPECT_EQ(paths.runtime, "/opt/x/lib/libhvd.so");
-  EXPECT_EQ(paths.python, "/opt/x/lib/hvdrun/python");
-}
-
 }  // namespace
 }  // namespace hvd

@@ -24,11 +24,12 @@ _init_pid = None  # the process that called hvd_init(); a forked child differs f
 
 
 def _candidates():
-    """Where the runtime may be, in order. An installed tree is PREFIX/lib/libhvd.so beside
-    PREFIX/lib/hvdrun/python/horovod; in a build tree that last folder is a symbolic link, so both the path as it
-    was imported and the resolved one are tried."""
+    """Where the runtime may be, in order. A wheel has lib/libhvd.so in the package, which has a second folder where it
+    was installed as editable. An installed tree is PREFIX/lib/libhvd.so beside PREFIX/lib/hvdrun/python/horovod; in a
+    build tree that last folder is a symbolic link, so both the path as it was imported and the resolved one are tried."""
+    import horovod
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = []
+    paths = [os.path.join(folder, 'lib', 'libhvd.so') for folder in [package] + list(horovod.__path__)[1:]]
     for folder in (package, os.path.realpath(package)):
         candidate = os.path.normpath(os.path.join(folder, '..', '..', '..', 'libhvd.so'))
         if candidate not in paths:
@@ -52,6 +53,18 @@ def find():
                       'environment variable HVD_RUNTIME to its path.'.format(' or '.join(paths)))
 
 
+def _overlaid(found):
+    """A sentence where the distribution `horovod` is installed beside a wheel; hvdrun says it to its workers."""
+    package = os.path.dirname(os.path.dirname(found))
+    if os.environ.get('HVD_RUNTIME') or os.path.basename(package) != 'horovod':
+        return ''
+    packages = os.path.dirname(package)
+    if any(name.startswith('horovod-') and name.endswith('.dist-info') for name in os.listdir(packages)):
+        return ('the distributions horovod and hvdrun are both installed in {}, and each has overwritten files of the other in its '
+                'folder horovod; mend it with: pip uninstall -y horovod hvdrun && pip install hvdrun'.format(packages))
+    return ''
+
+
 def load():
     """Loads the runtime once. ImportError with one sentence when it cannot be had."""
     global path, handle, _call
@@ -68,6 +81,10 @@ def load():
         raise ImportError('The hvd runtime at {} has ABI version {}, but this package needs {}; use the package and '
                           'the library of one build.'.format(found, version, ABI_VERSION))
     path, _call, handle = found, _ctypes.call_cdeclfunction, opened
+    overlaid = _overlaid(found)
+    if overlaid:
+        import warnings
+        warnings.warn(overlaid, RuntimeWarning, stacklevel=2)
 
 
 def call(name, *arguments):
