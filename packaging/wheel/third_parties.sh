@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# third_parties.sh PREFIX [NAME]: builds the libraries of third_parties.txt as static ones and installs them below PREFIX. Sources are
+# Debian's, read by apt-get from the mirror that this machine uses, into folders of our own: no root, nothing is installed. With
+# NAME only that one, from lists that were read.
+source "$(dirname "$0")/../../scripts/common.sh"
+HERE="$HVD_ROOT/packaging/wheel"
+SUITES=(bookworm trixie)
+KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+prefix="$1"
+work="$prefix.work"
+export CFLAGS="-O2 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections" CC=gcc CXX=g++
+export CXXFLAGS="$CFLAGS"
+
+# The first mirror of Debian in apt's lists.
+mirror() {
+  { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } |
+    sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)\?\([^ ]*\) .*/\2/p' | grep -m 1 -E '/debian/?$'
+}
+
+apt_options() {
+  printf '%s\n' -o Dir::Etc::SourceList="$work/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+    -o Dir::State::Lists="$work/apt/lists" -o Dir::Cache="$work/apt/cache" -o APT::Sandbox::User="$(id -un)"
+}
+
+read_lists() {
+  local from suite
+  from="$(mirror)" || { say "no mirror of Debian among apt's lists: build the wheel on Debian 12" && return 1; }
+  mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
+  for suite in "${SUITES[@]}"; do echo "deb-src [signed-by=$KEYRING] $from $suite main"; done >"$work/apt/sources.list"
+  apt-get "${apt[@]}" update -q
+}
+
+# one_archive NAME VERSION SHA256 orig|debian: prints the file.
+one_archive() {
+  local name="$1" version="$2" sum="$3" kind="$4" only=--tar-only file found
+  [[ $kind == orig ]] || only=--diff-only
+  file="$name"_"${version#*:}"
+  [[ $kind == debian ]] || file="${file%-*}"
+  (cd "$work/sources" && apt-get "${apt[@]}" source -q --download-only "$only" "$name=$version" >&2) || {
+    say "$name $version is not to be had any more: put Debian's newest into packaging/wheel/third_parties.txt" >&2
+    return 1
+  }
+  found=("$work/sources/$file.$kind".tar.?z*)
+  echo "$sum  ${found[0]}" | sha256sum --check --quiet >&2
+  echo "${found[0]}"
+}
+
+# unpack NAME VERSION SHA256 SHA256_OF_PATCHES: into $work/NAME, patched.
+unpack() {
+  local name="$1" version="$2" archive patches patch
+  archive="$(one_archive "$name" "$version" "$3" orig)"
+  patches="$(one_archive "$name" "$version" "$4" debian)"
+  rm -rf "${work:?}/$name" && mkdir "$work/$name"
+  tar -xf "$archive" -C "$work/$name"
+  # Most archives hold one folder.
+  if [[ "$(find "$work/$name" -mindepth 1 -maxdepth 1 | wc -l)" == 1 ]]; then mv "$work/$name"/*/* "$work/$name/"; fi
+  tar -xf "$patches" -C "$work/$name"
+  while read -r patch _; do
+    patch -d "$work/$name" -p1 --quiet <"$work/$name/debian/patches/$patch"
+  done < <(grep -vE '^ *(#|$)' "$work/$name/debian/patches/series")
+  mkdir -p "$prefix/licenses/$name"
+  cp "$work/$name/debian/copyright" "$prefix/licenses/$name/"
+}
+
+newest_of_debian() {
+  local newest
+  newest="$(apt-cache "${apt[@]}" showsrc --only-source "$1" | sed -n 's/^Version: //p' | sort -V | tail -n 1)"
+  [[ "$newest" == "$2" ]] || say "note: the wheel has $1 $2, and Debian has $newest"
+}
+
+with_cmake() {
+  local name="$1"
+  shift
+  cmake -S "$work/$name" -B "$work/$name/out" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_INSTALL_PREFIX="$prefix" \
+    -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_PREFIX_PATH="$prefix" -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF \
+    -DCMAKE_POLICY_VERSION_MINIMUM=3.5 "$@" &&
+    cmake --build "$work/$name/out" && cmake --install "$work/$name/out"
+}
+
+# Without what SSH and a keyed hash do not need: half of it.
+build_openssl() {
+  cd "$work/openssl" || return
+  perl Configure linux-x86_64 --prefix="$prefix" --libdir=lib --openssldir=/etc/ssl no-shared no-module no-dso no-engine \
+    no-apps no-docs no-tests no-legacy no-autoload-config no-ml-kem no-ml-dsa no-slh-dsa no-aria no-bf no-camellia \
+    no-cast no-idea no-seed no-sm2 no-sm3 no-sm4 no-rc2 no-rc4 no-md4 no-mdc2 no-whirlpool no-cms no-ts no-ocsp no-ct \
+    no-srp no-cmp no-comp no-gost no-ec2m no-async no-sock no-http no-quic no-ssl no-tls no-dtls no-rfc3779 no-scrypt \
+    no-siphash no-blake2 no-psk no-srtp
+  make build_generated
+  make -j "$(nproc)" libcrypto.a
+  mkdir -p "$prefix/lib" "$prefix/include"
+  cp libcrypto.a "$prefix/lib/"
+  cp -r include/openssl "$prefix/include/"
+}
+
+build_zlib() {
+  cd "$work/zlib" || return
+  ./configure --static --prefix="$prefix" --libdir="$prefix/lib"
+  make -j "$(nproc)" libz.a
+  make install
+}
+
+build_libssh2() {
+  with_cmake libssh2 -DCRYPTO_BACKEND=OpenSSL -DBUILD_EXAMPLES=OFF -DENABLE_ZLIB_COMPRESSION=ON -DHIDE_SYMBOLS=ON \
+    -DOPENSSL_USE_STATIC_LIBS=ON -DOPENSSL_ROOT_DIR="$prefix" -DOPENSSL_SSL_LIBRARY="$prefix/lib/libcrypto.a" \
+    -DOPENSSL_CRYPTO_LIBRARY="$prefix/lib/libcrypto.a" -DOPENSSL_INCLUDE_DIR="$prefix/include" \
+    -DZLIB_LIBRARY="$prefix/lib/libz.a" -DZLIB_INCLUDE_DIR="$prefix/include"
+}
+
+build_yaml_cpp() { with_cmake yaml-cpp -DYAML_CPP_BUILD_TOOLS=OFF -DYAML_CPP_BUILD_TESTS=OFF -DYAML_BUILD_SHARED_LIBS=OFF; }
+
+build_gloo() {
+  with_cmake gloo -DUSE_REDIS=OFF -DUSE_IBVERBS=OFF -DUSE_LIBUV=OFF -DUSE_CUDA=OFF -DUSE_NCCL=OFF
+}
+
+mapfile -t apt < <(apt_options)
+if [[ -n "${2:-}" ]]; then
+  read -r -a line < <(grep "^$2 " "$HERE/third_parties.txt")
+  unpack "${line[@]}"
+  "build_${2//-/_}"
+  exit
+fi
+rm -rf "$prefix"
+mkdir -p "$work/sources" "$prefix"
+step "reading Debian's lists of sources" read_lists
+# In the order in which they need each other, each in a process of its own, which ends at its first error.
+for name in openssl zlib libssh2 yaml-cpp gloo; do
+  read -r _ version _ < <(grep "^$name " "$HERE/third_parties.txt")
+  step "building $name $version" "$0" "$prefix" "$name"
+  newest_of_debian "$name" "$version"
+done
+rm -rf "$work"

@@ -1,0 +1,63 @@
+"""The finished wheel, installed as users do it. HVD_WHEEL names it; without that it is the newest of dist/."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from tiers import pytest_collection_modifyitems  # noqa: E402, F401
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+
+
+def newest_wheel():
+    found = sorted((REPO / "dist").glob("hvdrun-*-manylinux_*.whl"), key=os.path.getmtime)
+    return found[-1] if found else None
+
+
+def run(*command, **options):
+    """The output of a command that succeeds, in an environment that leads to no other hvdrun."""
+    env = {**os.environ, **options.pop("env", {})}
+    for name in ("PYTHONPATH", "HVD_RUNTIME", "HVDRUN", "PIP_REQUIRE_VIRTUALENV"):
+        env.pop(name, None)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600, env=env, **options)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def files_below(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+
+
+class Environment:
+    """A virtual environment."""
+
+    def __init__(self, folder, python):
+        self.folder = folder
+        run(python, "-m", "venv", folder)
+        self.python = folder / "bin/python"
+
+    def pip(self, *arguments):
+        return run(self.python, "-m", "pip", "--disable-pip-version-check", *arguments)
+
+    def install(self, *arguments):
+        self.pip("install", "--quiet", "--no-deps", "--no-index", *arguments)
+
+
+@pytest.fixture(scope="session")
+def wheel():
+    path = os.environ.get("HVD_WHEEL") or newest_wheel()
+    if not path:
+        pytest.skip("there is no wheel: scripts/build_wheel.sh makes one")
+    return pathlib.Path(path)
+
+
+@pytest.fixture(scope="session")
+def environment(wheel, tmp_path_factory):
+    # The quote and the space are what shells trip over.
+    made = Environment(tmp_path_factory.mktemp("it's") / "a venv", "/usr/bin/python3")
+    made.install(wheel)
+    return made

@@ -1,0 +1,143 @@
+"""What the wheel promises: it installs in seconds, trains at once, brings nothing else along, and leaves no trace."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+import zipfile
+
+import pytest
+from conftest import REPO, Environment, files_below, run
+from slowness import scaled
+
+DEBIAN = "/usr/bin/python3"  # whose PyTorch is Debian's
+TORCH_VENV = pathlib.Path(os.environ.get("HVD_TORCH_VENV") or pathlib.Path.home() / ".cache/hvdrun/torch-venv") / "bin/python"
+# Of C types alone: no framework is installed in a fresh environment.
+WORLD = "import horovod.common.basics as basics; hvd = basics.HorovodBasics(); hvd.init(); print(hvd.rank(), hvd.size()); hvd.shutdown()"
+PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+
+
+def python_of(version):
+    """An interpreter of this version that can make an environment."""
+    roots = [pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv") / "versions"]
+    found = [shutil.which(f"python{version}", path="/usr/local/bin:/usr/bin")]
+    found += [str(path) for root in roots for path in sorted(root.glob(f"{version}.*/bin/python{version}"))]
+    for python in filter(None, found):
+        if subprocess.run([python, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
+            return python
+    pytest.skip(f"this machine has no Python {version} that makes environments")
+
+
+def world(hvdrun, python, size=2):
+    out = run(hvdrun, "-np", str(size), "--prefix", "", python, "-c", WORLD)
+    assert sorted(out.splitlines()) == [f"{rank} {size}" for rank in range(size)]
+
+
+def test_digits_are_trained_by_the_pytorch_of_the_scripts_own_python(environment):
+    out = run(environment.folder / "bin/hvdrun", "-np", "2", DEBIAN, REPO / "examples/pytorch_digits.py", "--check-hashes")
+    assert "accuracy" in out, out
+
+
+def test_digits_are_trained_by_the_newest_pytorch(environment):
+    if not TORCH_VENV.exists():
+        pytest.skip("there is no PyTorch of PyPI: scripts/install_deps.sh --pypi-torch installs it")
+    out = run(environment.folder / "bin/hvdrun", "-np", "2", TORCH_VENV, REPO / "examples/pytorch_digits.py", "--check-hashes")
+    assert "accuracy" in out, out
+
+
+def test_workers_get_horovod_and_nothing_else_of_the_environment(environment):
+    assert list((environment.folder / "lib").glob("python3*/site-packages/pip")), "what must not be seen is there"
+    code = ("import os, sys, importlib.util as find\n"
+            "first = os.environ['PYTHONPATH'].split(':')[0]\n"
+            "print(sorted(name for name in os.listdir(first) if name != '__pycache__'))\n"
+            "import horovod, horovod.runner.util, horovod.common.util as util\n"
+            "print(horovod.__version__, horovod.__spec__.origin == horovod.__file__, horovod.run.__module__)\n"
+            "print(os.path.dirname(horovod.__file__) == os.path.dirname(os.path.dirname(util.__file__)), find.find_spec('pip'))\n")
+    out = run(environment.folder / "bin/hvdrun", "-np", "1", "--prefix", "", DEBIAN, "-S", "-c", code).splitlines()
+    assert out[0] == "['horovod']"
+    assert out[1:] == ["0.28.1 True horovod", "True None"]
+
+
+def test_the_package_is_found_without_hvdrun_and_under_its_old_name(environment):
+    assert run(environment.python, "-c", WORLD) == "0 1\n"
+    world(environment.folder / "bin/horovodrun", environment.python)
+    text = run(environment.folder / "bin/hvdrun", "--check-build")
+    assert "[X] Gloo" in text and "[X] PyTorch" in text, text
+    assert run(environment.folder / "bin/hvdrun", "--version").strip().endswith(run(
+        environment.python, "-c", "from importlib.metadata import version; print(version('hvdrun'))").strip())
+
+
+def test_installing_takes_seconds_and_uninstalling_leaves_no_trace(wheel, tmp_path):
+    fresh = Environment(tmp_path / "venv", DEBIAN)
+    before = files_below(fresh.folder)
+    start = time.monotonic()
+    fresh.install(wheel)
+    took = time.monotonic() - start
+    world(fresh.folder / "bin/hvdrun", fresh.python)
+    fresh.pip("uninstall", "--quiet", "--yes", "hvdrun")
+    assert files_below(fresh.folder) - before == set()  # pip leaves empty folders of share/
+    assert took < scaled(5), f"installing took {took:.1f} s"
+
+
+@pytest.mark.parametrize("how", ["--target", "--prefix"])
+def test_other_places_work_as_well(environment, wheel, tmp_path, how):
+    place = tmp_path / "some place"
+    environment.pip("install", "--quiet", "--no-deps", "--no-index", "--ignore-installed", how, place, wheel)
+    hvdrun = next(path for path in place.rglob("bin/hvdrun") if path.is_file())
+    out = run(hvdrun, "-np", "2", "--prefix", "", DEBIAN, "-c", WORLD + "; import horovod; print(horovod.__file__)")
+    assert out.count(str(place)) == 2, out
+    run(hvdrun, "-np", "2", DEBIAN, "-c", WORLD)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", PYTHONS)
+def test_each_python_installs_it(wheel, tmp_path, version):
+    fresh = Environment(tmp_path / "venv", python_of(version))
+    fresh.install(wheel)
+    world(fresh.folder / "bin/hvdrun", fresh.python)
+    assert run(fresh.python, "-c", WORLD) == "0 1\n"
+
+
+def test_two_distributions_with_the_same_folder_are_said(wheel, tmp_path):
+    fresh = Environment(tmp_path / "venv", DEBIAN)
+    fresh.install(wheel)
+    packages = next((fresh.folder / "lib").glob("python3*/site-packages"))
+    (packages / "horovod-0.28.1.dist-info").mkdir()
+    sentence = f"both installed in {packages}, and each has overwritten files of the other in its folder horovod; mend it with: pip uninstall -y"
+    for command in ([fresh.folder / "bin/hvdrun", "-np", "2", fresh.python], [fresh.python]):
+        done = subprocess.run([*command, "-c", WORLD], capture_output=True, text=True, timeout=100,
+                              env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HVD_RUNTIME")})
+        assert done.returncode == 0 and done.stderr.count(sentence) == 1, done.stderr
+
+
+def test_links_to_its_programs_work(wheel, tmp_path):
+    """uv installs tools into environments of their own, and links to their programs."""
+    fresh = Environment(tmp_path / "tools/hvdrun", DEBIAN)
+    fresh.install(wheel)
+    links = tmp_path / "bin"
+    links.mkdir()
+    for name in ("hvdrun", "horovodrun"):
+        (links / name).symlink_to(fresh.folder / "bin" / name)
+        world(links / name, DEBIAN)
+
+
+def test_what_is_in_it_was_checked(wheel):
+    """packaging/wheel/check_wheel.py finds what is wrong with a wheel; build_wheel.sh has the tools that it needs."""
+    cache = pathlib.Path(os.environ.get("HVD_WHEEL_CACHE") or pathlib.Path.home() / ".cache/hvdrun/wheel")
+    pythons = sorted(cache.glob("tools-*/bin/python"), key=os.path.getmtime)
+    if not pythons:
+        pytest.skip("scripts/build_wheel.sh has not run here")
+    tag = wheel.stem.split("-")[-1]
+    code = (f"import sys; sys.path.insert(0, {str(REPO / 'packaging/wheel')!r}); import check_wheel; "
+            "print(list(check_wheel.complaints(*sys.argv[1:])))")
+    assert run(pythons[-1], "-c", code, tag, wheel) == "[]\n"
+    older = run(pythons[-1], "-c", code, "manylinux_2_5_x86_64", wheel)
+    assert "libhvd.so needs GLIBC_2." in older and "its tag is not" in older
+
+
+def test_no_path_of_a_library_of_the_build_machine_is_in_it(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            data = archive.read(name)
+            assert b"/.cache/hvdrun/wheel" not in data, name
