@@ -6,6 +6,7 @@ called from any thread; the interpreter lock is released during each call.
 """
 
 import os
+import sys
 
 ABI_VERSION = 1
 
@@ -27,9 +28,8 @@ def _candidates():
     """Where the runtime may be, in order. A wheel has lib/libhvd.so in the package, which has a second folder where it
     was installed as editable. An installed tree is PREFIX/lib/libhvd.so beside PREFIX/lib/hvdrun/python/horovod; in a
     build tree that last folder is a symbolic link, so both the path as it was imported and the resolved one are tried."""
-    import horovod
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = [os.path.join(folder, 'lib', 'libhvd.so') for folder in [package] + list(horovod.__path__)[1:]]
+    paths = [os.path.join(folder, 'lib', 'libhvd.so') for folder in [package] + list(sys.modules['horovod'].__path__)[1:]]
     for folder in (package, os.path.realpath(package)):
         candidate = os.path.normpath(os.path.join(folder, '..', '..', '..', 'libhvd.so'))
         if candidate not in paths:
