@@ -61,7 +61,7 @@ def complaints_of_elf(name, stream, newest):
     for index, symbol in enumerate(table.iter_symbols()):
         if symbol["st_shndx"] != "SHN_UNDEF" or not symbol.name or (symbol.name in WEAK and symbol["st_info"]["bind"] == "STB_WEAK"):
             continue
-        if mpi and re.match(r"(MPI|ompi)_", symbol.name):
+        if mpi and re.match(r"(MPI|OMPI|ompi)_", symbol.name):
             continue
         if symbols is None or symbols.get_symbol(index)["ndx"] not in versions:
             yield f"{name}: the undefined symbol {symbol.name} has no version"
