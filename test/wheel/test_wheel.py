@@ -5,7 +5,6 @@ import pathlib
 import shutil
 import subprocess
 import time
-import zipfile
 
 import pytest
 from conftest import REPO, Environment, files_below, run
@@ -52,11 +51,11 @@ def test_workers_get_horovod_and_nothing_else_of_the_environment(environment):
             "first = os.environ['PYTHONPATH'].split(':')[0]\n"
             "print(sorted(name for name in os.listdir(first) if name != '__pycache__'))\n"
             "import horovod, horovod.runner.util, horovod.common.util as util\n"
-            "print(horovod.__version__, horovod.__spec__.origin == horovod.__file__, horovod.run.__module__)\n"
+            "print(horovod.__version__, horovod.__spec__.origin == horovod.__file__, callable(horovod.run))\n"
             "print(os.path.dirname(horovod.__file__) == os.path.dirname(os.path.dirname(util.__file__)), find.find_spec('pip'))\n")
     out = run(environment.folder / "bin/hvdrun", "-np", "1", "--prefix", "", DEBIAN, "-S", "-c", code).splitlines()
     assert out[0] == "['horovod']"
-    assert out[1:] == ["0.28.1 True horovod", "True None"]
+    assert out[1:] == ["0.28.1 True True", "True None"]
 
 
 def test_the_package_is_found_without_hvdrun_and_under_its_old_name(environment):
@@ -64,8 +63,8 @@ def test_the_package_is_found_without_hvdrun_and_under_its_old_name(environment)
     world(environment.folder / "bin/horovodrun", environment.python)
     text = run(environment.folder / "bin/hvdrun", "--check-build")
     assert "[X] Gloo" in text and "[X] PyTorch" in text, text
-    assert run(environment.folder / "bin/hvdrun", "--version").strip().endswith(run(
-        environment.python, "-c", "from importlib.metadata import version; print(version('hvdrun'))").strip())
+    version = run(environment.python, "-c", "from importlib.metadata import version; print(version('hvdrun'))").strip()
+    assert run(environment.folder / "bin/hvdrun", "--version").startswith(f"hvdrun {version} ")
 
 
 def test_installing_takes_seconds_and_uninstalling_leaves_no_trace(wheel, tmp_path):
@@ -134,10 +133,3 @@ def test_what_is_in_it_was_checked(wheel):
     assert run(pythons[-1], "-c", code, tag, wheel) == "[]\n"
     older = run(pythons[-1], "-c", code, "manylinux_2_5_x86_64", wheel)
     assert "libhvd.so needs GLIBC_2." in older and "its tag is not" in older
-
-
-def test_no_path_of_a_library_of_the_build_machine_is_in_it(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            data = archive.read(name)
-            assert b"/.cache/hvdrun/wheel" not in data, name
