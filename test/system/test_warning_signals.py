@@ -1,6 +1,7 @@
 """SIGUSR1 and SIGUSR2 warn: they go to the ranks that handle them, and end nothing."""
 
 import os
+import shutil
 import signal
 import sys
 
@@ -39,6 +40,17 @@ def handling(tmp_path, script=HANDLES):
     return [sys.executable, "-S", "-E", "-c", script, tmp_path / "go"]
 
 
+# What uv does: it passes on what it gets.
+UV = """
+import ctypes, os, signal, subprocess, sys
+ctypes.CDLL(None).prctl(15, b"uv", 0, 0, 0)  # its name
+child = subprocess.Popen(sys.argv[1:])
+for number in (signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(number, lambda number, frame: child.send_signal(number))
+sys.exit(child.wait())
+"""
+
+
 def finish(job, tmp_path):
     (tmp_path / "go").touch()
     return job.finish()
@@ -48,9 +60,25 @@ def agents(job):
     return [agent for warden in own_children(job.pid) for agent in own_children(warden)]
 
 
+def behind(wrapper, command):
+    """The command as a wrapper's child."""
+    if wrapper == "sh":  # more than one command, so that it does not become the rank
+        return ["sh", "-c", '"$@"; exit $?', "sh", *command]
+    if wrapper == "python":  # conda run
+        return [sys.executable, "-S", "-E", "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))", *command]
+    if wrapper == "like uv":
+        return [sys.executable, "-S", "-E", "-c", UV, *command]
+    if wrapper == "uv":
+        if not shutil.which("uv"):
+            pytest.skip("uv is not installed")
+        return ["uv", "run", "--no-project", "--offline", "--python", sys.executable, *command]
+    return command
+
+
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
-def test_a_signal_that_no_rank_handles_goes_to_none_and_the_job_goes_on(start, tmp_path, number):
-    job = start("-np", 2, *handling(tmp_path, WAITS))
+@pytest.mark.parametrize("wrapper", ["", "like uv", "uv"])
+def test_a_signal_that_no_rank_handles_goes_to_none_and_the_job_goes_on(start, tmp_path, number, wrapper):
+    job = start("-np", 2, *behind(wrapper, handling(tmp_path, WAITS)))
     read_until(job.process.stdout, "ready", 2)
     job.process.send_signal(number)
     said = read_until(job.process.stderr, "goes on").decode()
@@ -59,13 +87,9 @@ def test_a_signal_that_no_rank_handles_goes_to_none_and_the_job_goes_on(start, t
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
-@pytest.mark.parametrize("wrapper", ["", "sh", "python"])
+@pytest.mark.parametrize("wrapper", ["", "sh", "python", "like uv", "uv"])
 def test_a_ranks_own_process_gets_the_signal_that_it_handles(start, tmp_path, number, wrapper):
-    command = handling(tmp_path)
-    if wrapper == "sh":  # more than one command, so that it does not become the rank
-        command = ["sh", "-c", '"$@"; exit $?', "sh", *command]
-    elif wrapper == "python":  # conda run
-        command = [sys.executable, "-S", "-E", "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))", *command]
+    command = behind(wrapper, handling(tmp_path))
     job = start("-np", 2, *command)
     read_until(job.process.stdout, "ready", 2)
     job.process.send_signal(number)

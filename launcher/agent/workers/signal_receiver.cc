@@ -58,7 +58,18 @@ bool BlocksSignal(std::string_view status, int signal) {
   return (mask.value_or(0) >> (signal - 1) & 1) != 0;
 }
 
+bool PassesSignalsOn(std::string_view status) {
+  constexpr std::string_view kField = "Name:\t";
+  constexpr std::string_view kForwarders[] = {"uv", "tini", "dumb-init", "docker-init",
+                                              "catatonit"};
+  if (!status.starts_with(kField)) return false;
+  status.remove_prefix(kField.size());
+  return std::ranges::find(kForwarders, status.substr(0, status.find('\n'))) !=
+         std::end(kForwarders);
+}
+
 bool SurvivesSignal(pid_t pid, int signal) {
+  if (PassesSignalsOn(ReadProcFile(pid, "status"))) return false;
   return HandlesSignal(pid, signal) || AllThreadsBlock(pid, signal);
 }
 

@@ -18,8 +18,13 @@ namespace hvd {
 // `status`: the text of /proc/PID/status, or of a thread's. Pure.
 bool BlocksSignal(std::string_view status, int signal);
 
+// Whether it is a program that starts another one and passes every signal on to it, which may end
+// that: uv, and the init processes of containers. `status`: the text of /proc/PID/status. Pure.
+bool PassesSignalsOn(std::string_view status);
+
 // Whether the signal does not end the process: it has a handler, or all of its threads block the
-// signal (sigwait, signalfd).
+// signal (sigwait, signalfd). False for a process that passes signals on: the one that it started
+// decides.
 bool SurvivesSignal(pid_t pid, int signal);
 
 // Between `worker`, which the agent started, and `rank`, the process below it that called

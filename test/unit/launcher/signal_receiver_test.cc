@@ -31,7 +31,7 @@ TEST(SignalReceiver, IsTheRanksOwnProcessAndNoneOfItsWorkers) {
 
 TEST(SignalReceiver, IsTheFirstThatHandlesItOnTheWayToTheRank) {
   EXPECT_EQ(Receiver(30, {10, 30}), 10) << "trap 'save' USR1";
-  EXPECT_EQ(Receiver(30, {20, 30}), 20) << "conda or uv, which pass it on";
+  EXPECT_EQ(Receiver(30, {20, 30}), 20) << "a launcher script with a handler of its own";
 }
 
 TEST(SignalReceiver, IsTheTopmostWhereNoProcessCalledInit) {
@@ -50,6 +50,14 @@ TEST(SignalReceiver, TheMaskOfTheKernelSaysWhatIsBlocked) {
   EXPECT_TRUE(BlocksSignal(kStatus, SIGUSR2));
   EXPECT_FALSE(BlocksSignal(kStatus, SIGUSR1));
   EXPECT_FALSE(BlocksSignal("", SIGUSR1));
+}
+
+TEST(SignalReceiver, KnowsProgramsThatPassSignalsOn) {
+  EXPECT_TRUE(PassesSignalsOn("Name:\tuv\nUmask:\t0022\n"));
+  EXPECT_TRUE(PassesSignalsOn("Name:\tdumb-init\n"));
+  EXPECT_FALSE(PassesSignalsOn(kStatus));
+  EXPECT_FALSE(PassesSignalsOn("Name:\tuvicorn\n"));
+  EXPECT_FALSE(PassesSignalsOn(""));
 }
 
 TEST(SignalReceiver, OwnProcess) {
