@@ -4,12 +4,16 @@ Writes FOLDER/NAME.RANK for each: JSON with `ok`, `why` it is not, and a `digest
 exception ends the job, since its world may be in any state; the test starts another one for the rest.
 """
 
+import functools
+import gc
 import hashlib
 import importlib
 import json
 import math
 import os
+import random
 import sys
+import time
 import traceback
 
 import torch
@@ -58,12 +62,42 @@ def digest(result):
     return text.hexdigest()
 
 
+def get_out_of_step(name):
+    """Ranks come to backward() and to zero_grad() early or late, and find garbage at other times. Gives what puts back."""
+    chance = random.Random('{} {}'.format(name, hvd.rank()))
+    replaced = [(torch.Tensor, 'backward'), (torch.optim.Optimizer, 'zero_grad'), (torch.nn.Module, 'zero_grad')]
+    before = [getattr(*place) for place in replaced]
+
+    def late(function):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            if chance.random() < 0.3:
+                time.sleep(0.03 * chance.random())
+            if chance.random() < 0.1:
+                gc.collect()
+            return function(*args, **kwargs)
+        return call
+
+    for (owner, attribute), function in zip(replaced, before):
+        setattr(owner, attribute, late(function))
+    (gc.disable if chance.random() < 0.5 else gc.enable)()
+
+    def put_back():
+        gc.enable()
+        for (owner, attribute), function in zip(replaced, before):
+            setattr(owner, attribute, function)
+
+    return put_back
+
+
 def run(folder, name):
     loop = importlib.import_module('loops.' + name)
     torch.manual_seed(0)
     answer = {'ok': False, 'why': None, 'digest': None, 'raised': False}
+    put_back = get_out_of_step(name) if os.environ.get('LOOPS_OUT_OF_STEP') else lambda: None
     try:
         result = loop.distributed(hvd)
+        put_back()
         torch.manual_seed(0)
         answer['why'] = difference(name, result, loop.alone(hvd.size()), getattr(loop, 'TOLERANCE', 1e-5))
         answer['ok'] = answer['why'] is None

@@ -18,7 +18,8 @@ torch = pytest.importorskip('torch')
 
 NAMES = sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(HERE, 'loops', '[a-z]*.py')))
 SECONDS_FOR_ONE = 60  # beyond it a loop hangs
-WORLDS = [(2, 1)] + ([(3, 1), (4, 1), (2, 2), (3, 2), (4, 2)] if os.environ.get('HVD_SOAK', '0') != '0' else [])
+SOAK = os.environ.get('HVD_SOAK', '0') != '0'
+WORLDS = [(2, 1)] + ([(3, 1), (4, 1), (2, 2), (3, 2), (4, 2)] if SOAK else [])
 TORCH_VERSION = tuple(int(part) for part in torch.__version__.split('.')[:2])
 
 
@@ -55,7 +56,7 @@ class World(object):
             outcome = str(jobs.run_job(
                 self.ranks, os.path.join(HERE, 'run_loops.py'), self.folder, *names, hosts=self.hosts, expect_success=False,
                 timeout_s=SECONDS_FOR_ONE + 5 * len(names),
-                HOROVOD_DYNAMIC_PROCESS_SETS='1',
+                HOROVOD_DYNAMIC_PROCESS_SETS='1', LOOPS_OUT_OF_STEP='1' if SOAK else None,
                 flags=('--stall-check-warning-time-seconds', '10', '--stall-check-shutdown-time-seconds', '30')))
         except AssertionError as error:
             outcome = str(error)
