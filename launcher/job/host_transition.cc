@@ -65,6 +65,7 @@ void HostTransition::Take(const AgentLost& event) {
     state_.stages.Fail(event.host, event.reason, change_.now);
     return LookAtHosts(change_);
   }
+  FailOfLostRank(change_);
   const bool had_finished = AllHadFinished(event.host);
   bool took_ranks = false;
   for (const Placement& place : state_.plan.ranks) {

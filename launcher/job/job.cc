@@ -93,6 +93,7 @@ class JobTransition {
 
  private:
   bool MayStopAfterStep() const;
+  bool GenerationIsOver() const;
   void EndStop();
   void ReplaceHanging(const std::vector<uint32_t>& ranks);
   void BreakFor(uint64_t generation, JobFailure ending);
@@ -137,7 +138,7 @@ void JobTransition::ReplaceHanging(const std::vector<uint32_t>& ranks) {
 }
 
 void JobTransition::On(const StallExplained& event) {
-  if (event.generation != state_.generation || state_.ending || state_.failure) return;
+  if (event.generation != state_.generation || GenerationIsOver()) return;
   state_.stall = event;
   change_.Tell(StallText(event.verdict));
   if (event.verdict.never_ends) BreakFor(event.generation, EndlessStall(event.verdict));
@@ -171,9 +172,15 @@ void JobTransition::On(const SilentRoute& event) {
   BreakFor(event.generation, std::move(ending));
 }
 
+// Its ranks fail of something that is known already.
+bool JobTransition::GenerationIsOver() const {
+  const bool lost = !state_.elastic && state_.counts.lost > 0;
+  return state_.failure || state_.ending || lost;
+}
+
 // The ranks are told why. They may take it as the end, or go on with another generation.
 void JobTransition::BreakFor(uint64_t generation, JobFailure ending) {
-  if (state_.ending || state_.failure) return;
+  if (GenerationIsOver()) return;
   change_.Because(ending.reason);
   change_.Do(BreakGeneration{generation, ending.reason});
   if (change_.IsElastic()) return EndGeneration(*members_, ending);
@@ -224,6 +231,7 @@ void JobTransition::On(const Tick&) {
   if (state_.timeout_at && now_ >= *state_.timeout_at) TimeOut(change_);
   CutDismissed(change_);
   if (state_.init_watch && now_ >= state_.init_watch->next) ReportMissingRanks(change_);
+  if (state_.leave_by && now_ >= *state_.leave_by) EndWaitForLeavers(change_);
   if (state_.elastic) hosts_.Expire();
   if (state_.elastic && state_.elastic->stop_by && now_ >= *state_.elastic->stop_by) EndStop();
   if (state_.phase == JobPhase::kOpening && !state_.elastic) {
@@ -247,6 +255,7 @@ std::optional<TimePoint> NextTick(const JobState& state) {
   if (state.timeout_at && (!next || *state.timeout_at < *next)) next = state.timeout_at;
   if (state.places.end_by && (!next || *state.places.end_by < *next)) next = state.places.end_by;
   if (state.dismissed_by && (!next || *state.dismissed_by < *next)) next = state.dismissed_by;
+  if (state.leave_by && (!next || *state.leave_by < *next)) next = state.leave_by;
   if (state.init_watch && (!next || state.init_watch->next < *next)) next = state.init_watch->next;
   if (!state.elastic) return next;
   for (const std::optional<TimePoint>& time :

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "launcher/job/report/job_result.h"
+#include "launcher/job/state/rank_text.h"
 #include "launcher/process/process_end.h"
 #include "launcher/text/seconds_text.h"
 #include "runtime/base/text/format.h"
@@ -104,6 +106,31 @@ bool MayFinish(const JobChange& change) {
          change.state.elastic->stop_asked;
 }
 
+// Such ranks leave as if they had crashed, but none has missed them.
+void TellOfMissingGoodbyes(JobChange& change) {
+  if (change.state.failure || change.state.counts.lost == 0) return;
+  std::vector<uint32_t> ranks;
+  for (uint32_t r = 0; r < change.state.ranks.size(); ++r) {
+    const RankRecord& rank = change.state.ranks[r];
+    if (rank.lost && rank.end && rank.end->ok() && !rank.forgiven) ranks.push_back(r);
+  }
+  if (ranks.empty()) return;
+  change.Tell(RanksText(change.state, ranks) +
+              " ended with exit code 0 in the middle of the job, without hvd.shutdown(); no rank "
+              "failed because of that, so the job has succeeded. Call hvd.shutdown() before "
+              "os._exit()");
+}
+
+void FailOfLost(JobChange& change, bool with_code_0) {
+  for (uint32_t r = 0; r < change.state.ranks.size(); ++r) {
+    const RankRecord& rank = change.state.ranks[r];
+    if (!rank.lost || rank.forgiven || (rank.end && !with_code_0)) continue;
+    JobFailure failure;
+    failure.rank = r;
+    return FailJob(change, std::move(failure), rank.lost_reason);
+  }
+}
+
 void ReportGoodput(JobChange& change) {
   if (!change.state.elastic) return;
   ElasticState& elastic = *change.state.elastic;
@@ -150,8 +177,21 @@ void FailJob(JobChange& change, JobFailure failure, std::string reason) {
   }
 }
 
+void FailOfLostRank(JobChange& change) {
+  if (change.state.leave_by) FailOfLost(change, /*with_code_0=*/false);
+}
+
+void EndWaitForLeavers(JobChange& change) {
+  change.state.leave_by.reset();
+  const uint64_t generation = change.state.generation;
+  FailOfLost(change, std::ranges::any_of(change.state.ranks, [generation](const RankRecord& rank) {
+               return rank.in_generation == generation && rank.phase != RankPhase::kEnded;
+             }));
+}
+
 void TimeOut(JobChange& change) {
   change.state.timeout_at.reset();
+  FailOfLostRank(change);
   if (change.state.failure || change.state.phase >= JobPhase::kFinishing) return;
   JobFailure failure;
   failure.kind = JobFailure::Kind::kTimeout;
@@ -190,6 +230,7 @@ void FinishWhenAllEnded(JobChange& change) {
     change.state.deadline = change.now + change.state.options.finish_limit;
   change.Do(FinishJob{});
   if (change.state.elastic) CutHostsOnTheirWay(change);
+  TellOfMissingGoodbyes(change);
   ReportGoodput(change);
   if (change.decision.reason.empty()) change.Because("all workers have ended");
   EndWhenAllClosed(change);
@@ -203,6 +244,7 @@ void TakeInterrupt(JobChange& change, int signal) {
     return change.Because("interrupted while the last output was printed");
   }
   ++change.state.interrupts;
+  FailOfLostRank(change);
   if (!change.state.failure) {
     JobFailure failure;
     failure.kind = JobFailure::Kind::kInterrupt;

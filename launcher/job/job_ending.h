@@ -13,6 +13,12 @@ namespace hvd {
 
 // Records the first failure and begins to end the others. `reason`: for the log.
 void FailJob(JobChange& change, JobFailure failure, std::string reason);
+// Of a rank that is lost and whose exit code is not known, if there is one: something else would be
+// taken for the cause.
+void FailOfLostRank(JobChange& change);
+// The limit on exit codes of lost ranks, and on others that stay in the world that such a rank has
+// left with code 0.
+void EndWaitForLeavers(JobChange& change);
 // hvdrun was asked to end by this signal, once more perhaps.
 void TakeInterrupt(JobChange& change, int signal);
 // The limit of the whole job.

@@ -16,8 +16,9 @@ void Pause(JobChange& change) {
 void Resume(JobChange& change) {
   if (!change.state.paused_at) return;
   Duration away = change.now - *std::exchange(change.state.paused_at, std::nullopt);
-  for (std::optional<TimePoint>* time : {&change.state.deadline, &change.state.timeout_at,
-                                         &change.state.dismissed_by, &change.state.places.end_by}) {
+  for (std::optional<TimePoint>* time :
+       {&change.state.deadline, &change.state.timeout_at, &change.state.dismissed_by,
+        &change.state.places.end_by, &change.state.leave_by}) {
     if (*time && **time < TimePoint::max() - away) **time += away;
   }
   change.state.stages.Shift(away);

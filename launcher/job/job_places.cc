@@ -134,6 +134,7 @@ bool TakePlaceNews(JobChange& change, const PlaceNews& event) {
 }
 
 void TakeLauncherEnd(JobChange& change, const LauncherEnded& event) {
+  FailOfLostRank(change);
   if (event.by_signal && OnlyARankFailed(change.state)) {
     change.state.failure = FailureOf(WhileRunning(change, event), event.exit_code);
     return change.Because(change.state.failure->reason);

@@ -119,9 +119,16 @@ void RankTransition::Take(const RankLost& event) {
   // The meaning of that is decided when the rank has ended; until then it may touch the memory of
   // others.
   if (change_.IsElastic()) return change_.Do(SignalWorker{event.rank, SIGKILL});
+  if (state_.ending) return FailOf(event.rank, event.reason);
+  // In a job of fixed size one with exit code 0 may have left after its last collective.
+  change_.Because(event.reason);
+  if (!state_.failure) state_.leave_by = change_.now + state_.options.leave_limit;
+}
+
+void RankTransition::FailOf(uint32_t rank, std::string reason) {
   JobFailure failure;
-  failure.rank = event.rank;
-  FailJob(change_, std::move(failure), event.reason);
+  failure.rank = rank;
+  FailJob(change_, std::move(failure), std::move(reason));
 }
 
 void RankTransition::Take(const WorkerExited& event) {
@@ -144,11 +151,8 @@ void RankTransition::Take(const WorkerExited& event) {
   if (change_.IsElastic()) return TakeEnd(*members_, event.rank);
   BreakWaiting(change_, event.rank);
   rank.forgiven = LeftAsAsked(state_, event.end);
-  if (!event.end.ok() && !rank.ended_by_us && !rank.forgiven) {
-    JobFailure failure;
-    failure.rank = event.rank;
-    FailJob(change_, std::move(failure), RankText(state_, event.rank) + " " + EndText(event.end));
-  }
+  if (!event.end.ok() && !rank.ended_by_us && !rank.forgiven)
+    FailOf(event.rank, RankText(state_, event.rank) + " " + EndText(event.end));
   FinishWhenAllEnded(change_);
 }
 

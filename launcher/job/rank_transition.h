@@ -4,6 +4,7 @@
 #define HVD_LAUNCHER_JOB_RANK_TRANSITION_H_
 
 #include <cstdint>
+#include <string>
 
 #include "launcher/job/elastic/elastic_change.h"
 #include "launcher/job/state/job_change.h"
@@ -29,6 +30,7 @@ class RankTransition {
  private:
   bool Known(uint32_t rank) const { return rank < state_.ranks.size(); }
   bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
+  void FailOf(uint32_t rank, std::string reason);
   void Departs(uint32_t rank, int64_t stamp_ns, bool had_failed);
 
   JobChange& change_;

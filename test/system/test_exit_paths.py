@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -51,10 +52,39 @@ def test_ends_that_workers_bring_about(run, args, code, block):
 
 
 def test_left_without_goodbye(run):
-    job = run("-np", 1, *worker("link_worker.py", "join", "exit=0"))
+    job = run("-np", 2, *worker("link_worker.py", "join", "1:exit=0", "broken", "exit=5"))
     assert job.code == 1
-    assert re.fullmatch(r"hvdrun: rank 0 .* ended too early \(exit code 0\)\.\n  It had called hvd.init\(\) and not hvd.shutdown\(\).*\n",
-                        last_block(job.err)), job.err
+    assert re.fullmatch(r"hvdrun: rank 1 .* ended too early \(exit code 0\)\.\n  It had called hvd.init\(\) and not hvd.shutdown\(\).*\n"
+                        r"  1 other rank was ended because of it\.\n", last_block(job.err)), job.err
+
+
+# The collective is the last one; what the ranks do after it needs no others.
+LEAVES_AT_ONCE = """
+import os, sys, time
+import numpy
+import horovod.numpy as hvd
+hvd.init()
+print(hvd.allreduce(numpy.ones(4), op=hvd.Sum)[0], flush=True)
+time.sleep(0.2 * hvd.rank())
+if sys.argv[1] == "wait" and hvd.rank() == 1:
+    hvd.allreduce(numpy.ones(4), name="of no other rank")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_left_without_goodbye_and_not_missed(run, ranks):
+    job = run("-np", ranks, sys.executable, "-c", LEAVES_AT_ONCE, "go")
+    assert job.code == 0, job.err
+    who = r"rank 0 \(pid \d+\)" if ranks == 1 else r"ranks 0-2 \(pids \d+, \d+, \d+\)"
+    assert re.fullmatch(who + r" ended with exit code 0 in the middle of the job, without hvd\.shutdown\(\); .* the job has succeeded\..*",
+                        job.err.strip().splitlines()[-1].removeprefix("hvdrun: ")), job.err
+
+
+def test_left_without_goodbye_and_missed(run):
+    job = run("-np", 2, sys.executable, "-c", LEAVES_AT_ONCE, "wait")
+    assert job.code == 1, job.err
+    assert last_block(job.err).startswith("hvdrun: rank 0 ") and "ended too early (exit code 0)" in last_block(job.err)
 
 
 # ---- what the machine brings about

@@ -50,6 +50,9 @@ struct JobOptions {
   // How long some ranks may wait in hvd.init() until the missing ranks are named to the user; they
   // are named again at growing intervals.
   Duration init_watch = std::chrono::seconds(10);
+  // In a job of fixed size: how long, after a rank is lost, its exit code may take (the kernel
+  // frees its memory first), and with code 0 the others may stay in their world.
+  Duration leave_limit = std::chrono::seconds(10);
 };
 
 enum class JobPhase { kOpening, kStarting, kRunning, kStopping, kFinishing, kDone };
@@ -181,6 +184,7 @@ struct JobState {
   std::optional<TimePoint> asked_at;    // when the first of them was sent
   std::optional<TimePoint> deadline;    // of the phase
   std::optional<TimePoint> timeout_at;  // of the whole job
+  std::optional<TimePoint> leave_by;    // JobOptions::leave_limit
   std::optional<TimePoint> paused_at;   // since when hvdrun and its workers are stopped
 
   // Some ranks wait in hvd.init() and others have not called it.

@@ -606,6 +606,93 @@ TEST(Job, LeavingTheOthersInAnGenerationWithCode0IsAFailure) {
   EXPECT_EQ(ExitCode(job.state), 1);
 }
 
+Verdict AVerdict(bool never_ends) {
+  Verdict verdict;
+  verdict.sentence = "rank 0 has waited 5 s in 'x' for rank 1 to submit it";
+  verdict.details = "  rank 1 is busy.\n";
+  verdict.missing = {{1, RankClass::kBusy}};
+  verdict.never_ends = never_ends;
+  return verdict;
+}
+
+// os._exit(0) after the last collective, on some or all ranks, in any order.
+TEST(Job, RanksThatLeaveWithoutGoodbyeAndAreNotMissedFailNothing) {
+  for (const bool all : {true, false}) {
+    Script job(3);
+    job.StartAll();
+    job.JoinAll();
+    EXPECT_EQ(job.Lost(1, 1), "break 1");
+    EXPECT_EQ(job.Exit(1, 0), "");
+    EXPECT_EQ(job.state.phase, JobPhase::kRunning);
+    all ? job.Lost(0, 1) : job.Left(0, 1);
+    EXPECT_EQ(job.Exit(0, 0), "");
+    EXPECT_EQ(job.After(seconds(9)), "") << "rank 2 may take its time";
+    job.Lost(2, 1);
+    const std::string who = all ? "ranks 0-2 (pids 100, 101, 102)" : "ranks 1-2 (pids 101, 102)";
+    EXPECT_EQ(job.Exit(2, 0),
+              "finish, " + who +
+                  " ended with exit code 0 in the middle of the job, without hvd.shutdown(); no "
+                  "rank failed because of that, so the job has succeeded. Call hvd.shutdown() "
+                  "before os._exit()");
+    job.On(AgentFinished{0});
+    EXPECT_EQ(ExitCode(job.state), 0);
+    EXPECT_EQ(Report(job.state), "");
+  }
+}
+
+TEST(Job, ARankThatStaysInAWorldThatAnotherHasLeftWithoutGoodbyeEndsTheJob) {
+  for (const bool stays : {true, false}) {
+    Script job(2);
+    job.StartAll();
+    job.JoinAll();
+    job.Lost(1, 1);
+    job.Exit(1, 0);
+    if (!stays) job.Left(0, 1);  // hvd.shutdown(), and it saves something
+    EXPECT_EQ(job.After(seconds(10)), "");
+    EXPECT_EQ(job.After(seconds(1)), stays ? "signal 15" : "");
+    EXPECT_EQ(job.state.failure.has_value(), stays);
+    stays ? job.Killed(0, SIGTERM) : job.Exit(0, 0);
+    EXPECT_EQ(ExitCode(job.state), stays ? 1 : 0);
+  }
+}
+
+TEST(Job, ALostRankFailsTheJobByItsExitCodeOrWhenThatDoesNotCome) {
+  Script job(2);
+  job.StartAll();
+  job.JoinAll();
+  EXPECT_EQ(job.Lost(1, 1), "break 1");
+  EXPECT_EQ(job.On(GenerationEnding{1, {0, "rank 1 has closed its connection"}}), "")
+      << "a consequence";
+  EXPECT_EQ(job.On(StallExplained{1, AVerdict(true)}), "") << "another one";
+  EXPECT_EQ(job.Exit(1, 7), "");
+  EXPECT_EQ(job.After(seconds(1)), "signal 15");
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kRank);
+
+  job = Script(2);
+  job.StartAll();
+  job.JoinAll();
+  job.Lost(1, 1);  // and goes on as another program, say
+  ASSERT_TRUE(NextTick(job.state));
+  EXPECT_EQ(job.After(seconds(10)), "");
+  EXPECT_EQ(job.After(seconds(1)), "signal 15");
+  job.Exit(0, 0);
+  EXPECT_EQ(job.Killed(1, SIGTERM), "finish");
+  EXPECT_EQ(FirstFailedRank(job.state), 1U);
+}
+
+TEST(Job, WhateverComesBeforeTheExitCodeOfALostRankIsNotTheCause) {
+  const JobEvent others[] = {Interrupted{SIGINT}, AgentLost{0, "its connection broke"}};
+  for (const JobEvent& other : others) {
+    Script job(2, 2);
+    job.StartAll();
+    job.JoinAll();
+    job.Lost(0, 1);
+    job.On(other);
+    ASSERT_TRUE(job.state.failure);
+    EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kRank);
+  }
+}
+
 TEST(Job, AGoodbyeAndCode0IsNoFailure) {
   Script job(2);
   job.StartAll();
@@ -795,15 +882,6 @@ TEST(Job, ARankThatEndsTheGenerationIsNotTheOneToBlame) {
   EXPECT_EQ(ExitCode(job.state), 7);
 }
 
-Verdict AVerdict(bool never_ends) {
-  Verdict verdict;
-  verdict.sentence = "rank 0 has waited 5 s in 'x' for rank 1 to submit it";
-  verdict.details = "  rank 1 is busy.\n";
-  verdict.missing = {{1, RankClass::kBusy}};
-  verdict.never_ends = never_ends;
-  return verdict;
-}
-
 TEST(Job, AStallIsReportedAndEndsNothing) {
   Script job(2);
   job.StartAll();
@@ -869,6 +947,8 @@ TEST(Job, AnGenerationThatWasEndedIsForgottenWithTheNext) {
   EXPECT_EQ(job.JoinAll(), "begin 2");
   EXPECT_EQ(job.On(GenerationEnding{1, {0, "said late"}}), "") << "of a generation that is over";
   job.Lost(1, 2);
+  job.Killed(1, SIGKILL);
+  ASSERT_TRUE(job.state.failure);
   EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kRank);
   EXPECT_FALSE(job.state.ranks[1].stopped);
 }
