@@ -182,7 +182,7 @@ void Driver::OnLauncherOver(const LauncherEnd& end) {
 void Driver::AddAgent(ChannelFactory& channels, uint32_t host) {
   const DriverOptions& job = parts_.options;
   if (parts_.elastic() && host >= channels_known_) {
-    const std::vector<HostSlots> together = HostsFrom(host, *parts_.state.elastic);
+    const std::vector<HostSlots> together = HostsFrom(host, parts_.state.elastic);
     channels.Add(together);
     channels_known_ = host + together.size();
   }

@@ -17,7 +17,9 @@ namespace hvd {
 DriverParts::DriverParts(DriverOptions the_options, TimePoint now)
     : options(std::move(the_options)),
       begun(now),
-      state(options.plan, JobOptionsOf(options), options.named_hosts),
+      state(options.plan, JobOptionsOf(options), options.named_hosts,
+            elastic() ? std::optional(options.elastic) : std::nullopt,
+            ParseJobId(options.job_id).value_or(0)),
       tree([this](uint32_t host, const ToAgent& message) { agents.Send(host, message); }),
       connectivity(options, tree),
       kv_service(tree),
@@ -34,7 +36,6 @@ DriverParts::DriverParts(DriverOptions the_options, TimePoint now)
       log(LogLevelOf(options.settings), options.plan, screen),
       live(io, LiveHooks()) {
   if (options.settings.stock_horovod) stock = std::make_unique<StockWorlds>(io, options);
-  if (elastic()) state.elastic.emplace(options.elastic, ParseJobId(options.job_id).value_or(0));
 }
 
 std::unique_ptr<TimelineService> DriverParts::OpenTimelineFile(const std::string& path,
@@ -99,7 +100,7 @@ void DriverParts::AddHost(const HostSlots& listing) {
 
 // In an elastic job whose ranks train, SIGUSR1 is a request to stop and nothing else.
 void DriverParts::ForwardToRanks(int signal) {
-  if (signal == SIGUSR1 && state.elastic && (state.elastic->running || state.elastic->stop_asked))
+  if (signal == SIGUSR1 && elastic() && (state.elastic.running || state.elastic.stop_asked))
     return dispatch(StopAsked{signal, {}});
   const std::vector<uint32_t> hosts = HostsAtWork();
   if (hosts.empty())
@@ -107,7 +108,7 @@ void DriverParts::ForwardToRanks(int signal) {
                             "; the job goes on");
   const ForwardSignal message = forwarded_signals.Begin(signal, hosts);
   for (uint32_t host : hosts) agents.Send(host, message);
-  if (signal == SIGUSR1 && !state.elastic) dispatch(StopAsked{signal, {}});
+  if (signal == SIGUSR1 && !elastic()) dispatch(StopAsked{signal, {}});
 }
 
 void DriverParts::HandleWarning(uint32_t host, const SignalForwarded& answer, TimePoint now) {

@@ -75,7 +75,8 @@ void JobActions::On(const RelayRoutes& relay) {
   parts_.tree.Flatten();  // its agents would not reach each other either
 }
 
-void JobActions::On(const StartWorkers&) {
+// The workers of a job of fixed size.
+void JobActions::StartAll() {
   const DriverOptions& options = parts_.options;
   parts_.screen.HostsReady();
   if (options.several_machines()) parts_.connectivity.Finish(parts_.free_ports[0]);
@@ -139,10 +140,13 @@ void JobActions::SendStdin(std::string bytes) {
   for (uint32_t host : parts_.stdin_broadcast->readers()) parts_.agents.Send(host, input);
 }
 
-void JobActions::On(const BeginGeneration& begin) {
-  parts_.kv_service.Begin(begin.generation);
-  if (parts_.tree.flat()) return parts_.agents.SendToAll(begin);
-  parts_.tree.ToAll(begin);
+// The agents of a job of fixed size know its members.
+void JobActions::On(const BeginWorld& begin) {
+  if (parts_.elastic()) return BeginWithMembers(begin);
+  parts_.kv_service.Begin(begin.number);
+  const BeginGeneration message{begin.number};
+  if (parts_.tree.flat()) return parts_.agents.SendToAll(message);
+  parts_.tree.ToAll(message);
 }
 
 // ---- of an elastic job
@@ -168,6 +172,7 @@ void JobActions::ShowPlace(const Placement& place) {
 }
 
 void JobActions::On(const StartMembers& start) {
+  if (!parts_.elastic()) return StartAll();
   const DriverOptions& options = parts_.options;
   parts_.screen.HostsReady();
   parts_.log.Info("starting " + Printable(CommandText(options.command), kMaxShownPath));
@@ -223,7 +228,7 @@ void JobActions::StartOn(uint32_t host, const std::vector<Member>& members,
   parts_.agents.Send(host, first);
 }
 
-void JobActions::On(const BeginWorld& begin) {
+void JobActions::BeginWithMembers(const BeginWorld& begin) {
   DriverOptions& options = parts_.options;
   const Generation& generation = begin.generation;
   options.plan.homogeneous = generation.homogeneous;

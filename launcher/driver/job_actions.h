@@ -35,8 +35,6 @@ class JobActions {
   void On(const DismissHost& dismiss) { parts_.agents.Send(dismiss.host, FinishJob{}); }
   void On(const ProveAddresses&);
   void On(const RelayRoutes& relay);
-  void On(const StartWorkers&);
-  void On(const BeginGeneration& begin);
   void On(const BeginWorld& begin);
   void On(const OpenHost& open);
   void On(const StartMembers& start);
@@ -48,6 +46,7 @@ class JobActions {
   void On(const NotifyUser& notice);
   void On(const EndRun&);
 
+  void StartAll();
   void SendToWorker(uint32_t worker, const ToAgent& message);
   void ShowPlace(const Placement& place);
   void StartOn(uint32_t host, const std::vector<Member>& members, const StartMembers& start,
@@ -57,6 +56,7 @@ class JobActions {
   void FormTree();
   bool BeginStockWorld(const std::vector<Placement>& places);
   void SendParts();
+  void BeginWithMembers(const BeginWorld& begin);
   void ReadStdin();
   void SendStdin(std::string bytes);
 

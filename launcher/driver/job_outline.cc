@@ -22,7 +22,7 @@ JobView OutlineOf(const JobState& state, const std::string& job_id) {
   if (state.phase == JobPhase::kOpening) return view;  // its plan may change
   for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
     const RankRecord& record = state.ranks[worker];
-    if (state.elastic && record.phase == RankPhase::kEnded) continue;
+    if (!state.fixed() && record.phase == RankPhase::kEnded) continue;
     RankView rank;
     rank.worker = worker;
     rank.rank = record.rank;
@@ -44,9 +44,9 @@ JobCounts CountsOf(const JobState& state) {
     present += rank.phase != RankPhase::kEnded && !rank.leaving;
     running += rank.phase == RankPhase::kRunning;
   }
-  if (!state.elastic) return {static_cast<uint32_t>(state.ranks.size()), running};
+  if (state.fixed()) return {static_cast<uint32_t>(state.ranks.size()), running};
   // While a lost rank is replaced it still counts.
-  return {std::max(present, state.elastic->generation.size()), running};
+  return {std::max(present, state.elastic.generation.size()), running};
 }
 
 }  // namespace hvd

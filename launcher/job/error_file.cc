@@ -100,12 +100,12 @@ std::string ErrorJson(const JobState& state, const std::string& job_id,
       json["signal_name"] = SignalName(state.failure->signal);
     }
   }
-  if (state.elastic) {
+  if (!state.fixed()) {
     const auto seconds = [](Duration d) { return std::chrono::duration<double>(d).count(); };
     json["elastic"] = {{"generations", state.generation},
-                       {"restarts", state.elastic->restarts},
-                       {"trained_seconds", seconds(state.elastic->time.trained())},
-                       {"total_seconds", seconds(state.elastic->time.total())}};
+                       {"restarts", state.elastic.restarts},
+                       {"trained_seconds", seconds(state.elastic.time.trained())},
+                       {"total_seconds", seconds(state.elastic.time.total())}};
   }
   json["ranks"] = RanksJson(state);
   // Output of workers may be no UTF-8.

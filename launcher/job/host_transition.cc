@@ -14,7 +14,7 @@
 namespace hvd {
 
 void HostTransition::Take(const AgentIsReady& event) {
-  if (change_.IsElastic()) return TakeFacts(*members_, event.host, event.facts);
+  if (change_.MayReplace()) return TakeFacts(members_, event.host, event.facts);
   TakeAgent(change_, event);
 }
 
@@ -59,7 +59,7 @@ bool HostTransition::AllHadFinished(uint32_t host) const {
 void HostTransition::Take(const AgentLost& event) {
   if (!state_.host_open[event.host]) return;
   state_.host_open[event.host] = false;
-  if (change_.IsElastic()) return LoseHost(*members_, event.host, event.reason);
+  if (change_.MayReplace()) return LoseHost(members_, event.host, event.reason);
   if (state_.dismissed[event.host]) return EndWhenAllClosed(change_);
   if (state_.phase == JobPhase::kOpening) {
     state_.stages.Fail(event.host, event.reason, change_.now);
@@ -99,21 +99,23 @@ void HostTransition::Take(const AgentLost& event) {
 // The agent was asked to end while the ranks do not train, and passed that on. It ends now, as it
 // would have by itself.
 void HostTransition::End(uint32_t host, int signal) {
-  if (!change_.IsElastic() || state_.elastic->hosts[host].gone) return;
+  if (!change_.AtWork() || state_.elastic.hosts[host].gone) return;
   change_.Do(CutHost{host});
-  LoseHost(*members_, host, Format("its agent was asked to end by signal {}", signal));
+  LoseHost(members_, host, Format("its agent was asked to end by signal {}", signal));
 }
 
 // Hosts that were too slow on their way are given up.
 void HostTransition::Expire() {
+  if (state_.fixed() && state_.phase != JobPhase::kOpening) return;
   state_.stages.Expire(change_.now);
   const std::string slow = state_.stages.TakeSlow(state_.plan.hosts, change_.now);
-  if (!slow.empty()) change_.Do(NotifyUser{"waiting for hosts: " + slow});
-  for (uint32_t host = 0; host < state_.elastic->hosts.size(); ++host) {
+  const std::string what = state_.fixed() ? "the job has not started yet; " : "waiting for hosts: ";
+  if (!slow.empty()) change_.Tell(what + slow);
+  for (uint32_t host = 0; host < state_.elastic.hosts.size(); ++host) {
     const bool failed = state_.stages.stage(host) == HostStage::kFailed;
-    if (!failed || state_.elastic->hosts[host].gone) continue;
+    if (!failed || state_.elastic.hosts[host].gone) continue;
     change_.Do(CutHost{host});
-    if (change_.IsElastic()) LoseHost(*members_, host, state_.stages.TroubleOf(host));
+    if (change_.AtWork()) LoseHost(members_, host, state_.stages.TroubleOf(host));
   }
 }
 

@@ -12,16 +12,16 @@ namespace hvd {
 
 class HostTransition {
  public:
-  // Both outlive this object; `members` is null in a job of fixed size.
-  HostTransition(JobChange& change, ElasticChange* members)
-      : change_(change), state_(change.state), members_(members) {}
+  // `change` outlives this object.
+  explicit HostTransition(ElasticChange& change)
+      : change_(change.job), state_(change.state), members_(change) {}
 
   void Take(const AgentIsReady& event);
   void Take(const AgentFinished& event);
   void Take(const AgentLost& event);
   // The agent was asked to end by this signal while the ranks did not train.
   void End(uint32_t host, int signal);
-  // Hosts of an elastic job that were too slow on their way are given up.
+  // Hosts that were too slow on their way are given up.
   void Expire();
 
  private:
@@ -30,7 +30,7 @@ class HostTransition {
 
   JobChange& change_;
   JobState& state_;
-  ElasticChange* const members_;
+  ElasticChange& members_;
 };
 
 }  // namespace hvd

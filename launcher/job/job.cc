@@ -12,8 +12,6 @@
 #include "launcher/job/elastic/elastic_notice.h"
 #include "launcher/job/elastic/elastic_spares.h"
 #include "launcher/job/elastic/membership.h"
-#include "launcher/job/fixed_generations.h"
-#include "launcher/job/fixed_stop.h"
 #include "launcher/job/host_transition.h"
 #include "launcher/job/init_watch.h"
 #include "launcher/job/job_ending.h"
@@ -40,9 +38,9 @@ class JobTransition {
       : state_(state),
         now_(now),
         change_{state, now},
-        members_(state.elastic ? std::optional<ElasticChange>(change_) : std::nullopt),
-        hosts_(change_, members_ ? &*members_ : nullptr),
-        ranks_(change_, members_ ? &*members_ : nullptr) {}
+        members_(change_),
+        hosts_(members_),
+        ranks_(members_) {}
 
   void On(const Begun&);
   // The others are of hosts or of ranks.
@@ -66,17 +64,16 @@ class JobTransition {
   void On(const GenerationEnding& event);
   void On(const StallExplained& event);
   void On(const HostIdle& event) {
-    if (state_.elastic && event.generation == state_.generation)
-      state_.elastic->time.SetIdle(event.host, event.idle, now_);
+    if (event.generation == state_.generation)
+      state_.elastic.time.SetIdle(event.host, event.idle, now_);
   }
   void On(const RankStopped& event);
   void On(const SilentRoute& event);
   void On(const HostsListed& event) {
-    if (change_.IsElastic()) TakeListing(*members_, event);
+    if (change_.AtWork()) TakeListing(members_, event);
   }
   void On(const CommitsHeldBy& event) {
-    if (change_.IsElastic()) return TakeHeld(*members_, event);
-    if (!state_.elastic) HandleHeld(change_, event);
+    if (state_.fixed() || change_.AtWork()) TakeHeld(members_, event);
   }
   void On(const StopAsked& event);
   void On(const PlaceNews& event) {
@@ -84,7 +81,7 @@ class JobTransition {
   }
   void On(const LauncherEnded& event) { TakeLauncherEnd(change_, event); }
   void On(const MemoryTold& event) {
-    if (change_.IsElastic()) TakeMemory(*members_, event);
+    if (change_.AtWork()) TakeMemory(members_, event);
   }
 
   // After every event: the consequences of all that is known.
@@ -104,7 +101,7 @@ class JobTransition {
   JobState& state_;
   const TimePoint now_;
   JobChange change_;
-  std::optional<ElasticChange> members_;  // of an elastic job
+  ElasticChange members_;
   HostTransition hosts_;
   RankTransition ranks_;
 };
@@ -121,10 +118,10 @@ void JobTransition::On(const GenerationEnding& event) {
   if (!worker || state_.ranks[*worker].in_generation != event.generation) return;
   JobFailure ending = EndingOf(state_, event);
   ending.rank = *worker;
-  const bool was_running = state_.elastic && state_.elastic->running;
+  const bool was_running = state_.elastic.running;
   const std::vector<uint32_t> hanging = HangingRanks(ending.verdict);
   BreakFor(event.generation, std::move(ending));
-  if (was_running && change_.IsElastic()) ReplaceHanging(hanging);
+  if (was_running && change_.MayReplace()) ReplaceHanging(hanging);
 }
 
 // They would not come to the next generation, and must not touch the memory of the others.
@@ -148,7 +145,7 @@ void JobTransition::On(const RankStopped& event) {
   const std::optional<uint32_t> worker = state_.WorkerOf(event.rank);
   if (!worker) return;
   state_.ranks[*worker].stopped = true;
-  if (change_.IsElastic()) EndStopped(*members_, *worker);
+  if (change_.MayReplace()) EndStopped(members_, *worker);
 }
 
 // Of two hosts that are both heard (SilentRoutes::Broken).
@@ -174,7 +171,7 @@ void JobTransition::On(const SilentRoute& event) {
 
 // Its ranks fail of something that is known already.
 bool JobTransition::GenerationIsOver() const {
-  const bool lost = !state_.elastic && state_.counts.lost > 0;
+  const bool lost = state_.fixed() && state_.counts.lost > 0;
   return state_.failure || state_.ending || lost;
 }
 
@@ -183,7 +180,7 @@ void JobTransition::BreakFor(uint64_t generation, JobFailure ending) {
   if (GenerationIsOver()) return;
   change_.Because(ending.reason);
   change_.Do(BreakGeneration{generation, ending.reason});
-  if (change_.IsElastic()) return EndGeneration(*members_, ending);
+  if (change_.MayReplace()) return EndGeneration(members_, ending);
   state_.ending = std::move(ending);
 }
 
@@ -194,37 +191,36 @@ void JobTransition::On(const Interrupted& event) {
 
 // Ranks that commit can leave in good order.
 bool JobTransition::MayStopAfterStep() const {
-  return change_.IsElastic() && state_.elastic->running && !state_.elastic->stop_asked;
+  return change_.MayReplace() && state_.elastic.running && !state_.elastic.stop_asked;
 }
 
 void JobTransition::On(const StopAsked& event) {
-  if (!state_.elastic) return hvd::AskToStop(change_, event);
+  if (state_.fixed()) {
+    if (change_.AtWork()) NoticeStop(members_, event);
+    return;
+  }
   if (!MayStopAfterStep()) {
-    if (state_.elastic && state_.elastic->stop_asked) return;
+    if (state_.elastic.stop_asked) return;
     return event.host ? hosts_.End(*event.host, event.signal) : On(Interrupted{SIGTERM});
   }
   StopAsked asked = event;
   if (asked.grace == kNoGrace) asked.grace = state_.options.stop_grace;
-  state_.elastic->stop_by = now_ + asked.grace;
-  AskToStop(*members_, asked);
+  state_.elastic.stop_by = now_ + asked.grace;
+  AskToStop(members_, asked);
 }
 
 // Ranks that were asked to stop after a step have had their time.
 void JobTransition::EndStop() {
-  state_.elastic->stop_by.reset();
+  state_.elastic.stop_by.reset();
   On(Interrupted{SIGTERM});
 }
 
 void JobTransition::Review() {
-  if (!state_.elastic) return WatchInit(change_);
-  if (change_.IsElastic()) {
-    if (std::optional<JobFailure> failure = ReviewMembers(*members_)) {
-      std::string reason = failure->reason;
-      FailJob(change_, std::move(*failure), std::move(reason));
-    }
-  }
-  if (change_.IsElastic()) ranks_.RunWhenAllBegun();  // those that were still starting may be gone
+  if (std::optional<JobFailure> failure = ReviewMembers(members_))
+    FailJob(change_, std::move(*failure), members_.failure_reason);
+  if (change_.MayReplace()) ranks_.RunWhenAllBegun();  // those that were still starting may be gone
   FinishWhenAllEnded(change_);
+  if (state_.fixed()) WatchInit(change_);
 }
 
 void JobTransition::On(const Tick&) {
@@ -232,16 +228,10 @@ void JobTransition::On(const Tick&) {
   CutDismissed(change_);
   if (state_.init_watch && now_ >= state_.init_watch->next) ReportMissingRanks(change_);
   if (state_.leave_by && now_ >= *state_.leave_by) EndWaitForLeavers(change_);
-  if (state_.elastic) hosts_.Expire();
-  if (state_.elastic && state_.elastic->stop_by && now_ >= *state_.elastic->stop_by) EndStop();
-  if (state_.phase == JobPhase::kOpening && !state_.elastic) {
-    state_.stages.Expire(now_);
-    std::string slow = state_.stages.TakeSlow(state_.plan.hosts, now_);
-    if (!slow.empty()) change_.Do(NotifyUser{"the job has not started yet; " + slow});
-    if (TakeLauncherDeadline(change_)) return;
-    return LookAtHosts(change_);
-  }
+  hosts_.Expire();
+  if (state_.elastic.stop_by && now_ >= *state_.elastic.stop_by) EndStop();
   if (TakeLauncherDeadline(change_)) return;
+  if (state_.phase == JobPhase::kOpening) return LookAtHosts(change_);
   TakeDeadline(change_);
 }
 
@@ -249,7 +239,7 @@ void JobTransition::On(const Tick&) {
 
 std::optional<TimePoint> NextTick(const JobState& state) {
   if (state.paused_at) return std::nullopt;
-  const bool opens = state.phase == JobPhase::kOpening && !state.elastic;
+  const bool opens = state.phase == JobPhase::kOpening && state.fixed();
   const bool hosts_open = opens && !state.places.asked;
   std::optional<TimePoint> next = hosts_open ? state.stages.deadline() : state.deadline;
   if (state.timeout_at && (!next || *state.timeout_at < *next)) next = state.timeout_at;
@@ -257,9 +247,9 @@ std::optional<TimePoint> NextTick(const JobState& state) {
   if (state.dismissed_by && (!next || *state.dismissed_by < *next)) next = state.dismissed_by;
   if (state.leave_by && (!next || *state.leave_by < *next)) next = state.leave_by;
   if (state.init_watch && (!next || state.init_watch->next < *next)) next = state.init_watch->next;
-  if (!state.elastic) return next;
+  if (state.fixed()) return next;
   for (const std::optional<TimePoint>& time :
-       {state.stages.NextExpiry(), state.elastic->stop_by, NextMembershipTick(state)}) {
+       {state.stages.NextExpiry(), state.elastic.stop_by, NextMembershipTick(state)}) {
     if (time && (!next || *time < *next)) next = time;
   }
   return next;

@@ -9,10 +9,10 @@
 // agents are connected the plan becomes final (final_plan.h), and hosts that the job does not need
 // are dismissed.
 //
-// A job of fixed size is one generation after another with the same members: the driver begins
-// generation g + 1 when every rank has asked for it, and a rank that is lost or fails ends the job.
-// In an elastic job hosts and ranks come and go (membership.h); it begins without hosts, learns of
-// them by HostsListed, and ends as the other one does.
+// One generation follows another: the next begins when the ranks that are to be in it have asked
+// for it (membership.h). A job of fixed size has the same members in all of them and ends when a
+// rank is lost or fails; an elastic one begins without hosts, learns of them by HostsListed, and
+// goes on with other ranks. Both end in the same way.
 #ifndef HVD_LAUNCHER_JOB_JOB_H_
 #define HVD_LAUNCHER_JOB_JOB_H_
 

@@ -102,8 +102,7 @@ void FailStart(JobChange& change) {
 // Are there no ranks to come?
 bool MayFinish(const JobChange& change) {
   if (!AllEnded(change)) return false;
-  return !change.IsElastic() || change.state.elastic->any_finished ||
-         change.state.elastic->stop_asked;
+  return !change.AtWork() || change.state.elastic.any_finished || change.state.elastic.stop_asked;
 }
 
 // Such ranks leave as if they had crashed, but none has missed them.
@@ -132,8 +131,8 @@ void FailOfLost(JobChange& change, bool with_code_0) {
 }
 
 void ReportGoodput(JobChange& change) {
-  if (!change.state.elastic) return;
-  ElasticState& elastic = *change.state.elastic;
+  if (change.state.fixed()) return;
+  ElasticState& elastic = change.state.elastic;
   elastic.time.NoteEnd(change.now);
   const uint64_t again = elastic.resets + elastic.restarts;
   if (again == 0 || change.state.generation == 0)
@@ -229,7 +228,7 @@ void FinishWhenAllEnded(JobChange& change) {
   if (!EndedByItself(change.state))
     change.state.deadline = change.now + change.state.options.finish_limit;
   change.Do(FinishJob{});
-  if (change.state.elastic) CutHostsOnTheirWay(change);
+  CutHostsOnTheirWay(change);
   TellOfMissingGoodbyes(change);
   ReportGoodput(change);
   if (change.decision.reason.empty()) change.Because("all workers have ended");

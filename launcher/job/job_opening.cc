@@ -11,6 +11,7 @@
 #include "launcher/job/hosts/host_stages.h"
 #include "launcher/job/job_ending.h"
 #include "launcher/job/job_places.h"
+#include "launcher/job/policy/rank_order.h"
 #include "launcher/relay/relay_plan.h"
 #include "runtime/base/status.h"
 
@@ -89,7 +90,7 @@ void DecideAboutBlocked(JobChange& change) {
 }  // namespace
 
 void EnterStage(JobChange& change, const HostEntered& event) {
-  if (change.state.phase != JobPhase::kOpening && !change.IsElastic()) return;
+  if (change.state.phase != JobPhase::kOpening && !change.MayReplace()) return;
   bool again = change.state.stages.stage(event.host) == event.stage;
   change.state.stages.Enter(event.host, event.stage, change.now);
   change.decision.detail = true;
@@ -98,7 +99,7 @@ void EnterStage(JobChange& change, const HostEntered& event) {
 }
 
 void NoteTrouble(JobChange& change, const HostTroubled& event) {
-  if (change.state.phase != JobPhase::kOpening && !change.IsElastic()) return;
+  if (change.state.phase != JobPhase::kOpening && !change.MayReplace()) return;
   const bool known = change.state.stages.tried_again(event.host);
   change.state.stages.Trouble(event.host, event.stage, event.reason);
   if (known) return;
@@ -108,11 +109,13 @@ void NoteTrouble(JobChange& change, const HostTroubled& event) {
 
 // While the job is opening: is there something to do about its hosts?
 void LookAtHosts(JobChange& change) {
+  if (!change.state.fixed()) return;  // each host is used when it is ready
   if (change.state.stages.All(HostStage::kReady)) {
     if (!AllPlacesTaken(change)) return;
     change.state.phase = JobPhase::kStarting;
     change.state.deadline = change.now + change.state.options.start_timeout;
-    change.Do(StartWorkers{});
+    const Generation planned = GenerationOf(change.state.plan);
+    change.Do(StartMembers{planned.members, planned.size(), planned.homogeneous});
     change.decision.detail = true;  // the next message names the command
     return change.Because("all hosts are ready");
   }

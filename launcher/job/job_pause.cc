@@ -32,8 +32,7 @@ void Resume(JobChange& change) {
 }
 
 void NoteHeldUp(JobState& state, Duration away) {
-  if (!state.elastic) return;
-  state.elastic->Shift(away);
+  state.elastic.Shift(away);
   for (RankRecord& rank : state.ranks) {
     if (rank.end_by && *rank.end_by < TimePoint::max() - away) *rank.end_by += away;
     rank.joined_at += away;

@@ -9,8 +9,6 @@
 
 #include "launcher/job/elastic/elastic_generations.h"
 #include "launcher/job/elastic/elastic_losses.h"
-#include "launcher/job/fixed_generations.h"
-#include "launcher/job/fixed_stop.h"
 #include "launcher/job/job_ending.h"
 #include "launcher/job/state/rank_text.h"
 #include "launcher/process/process_end.h"
@@ -33,7 +31,7 @@ void RankTransition::Take(const WorkerStarted& event) {
   state_.Becomes(rank, RankPhase::kRunning);
   rank.pid = event.pid;
   // Asked to end before it was known to run.
-  if (state_.elastic && state_.elastic->restart) change_.Do(SignalWorker{event.rank, SIGTERM});
+  if (state_.elastic.restart) change_.Do(SignalWorker{event.rank, SIGTERM});
   RunWhenAllBegun();
 }
 
@@ -47,8 +45,8 @@ void RankTransition::RunWhenAllBegun() {
 void RankTransition::Take(const WorkerNotStarted& event) {
   if (!Known(event.rank)) return;
   state_.Becomes(state_.ranks[event.rank], RankPhase::kEnded);
-  if (change_.IsElastic() && state_.generation > 0) {
-    return LoseUnstarted(*members_, event.rank, event.reason);
+  if (change_.MayReplace() && state_.generation > 0) {
+    return LoseUnstarted(members_, event.rank, event.reason);
   }
   JobFailure failure;
   failure.kind = JobFailure::Kind::kCommand;
@@ -63,26 +61,34 @@ void RankTransition::Take(const WorkerNotStarted& event) {
 
 void RankTransition::Take(const RankJoined& event) {
   if (!Known(event.rank)) return;
-  RankRecord& rank = state_.ranks[event.rank];
-  if (rank.phase == RankPhase::kEnded) return;
-  if (change_.IsElastic()) return TakeWaiting(*members_, event.rank);
-  state_.Waits(rank, true);
-  if (state_.elastic) return;  // the job ends
-  rank.in_generation = 0;
-  rank.departed_ns = 0;
-  rank.is_consequence = false;
-  if (state_.counts.ended + state_.counts.lost == 0) return BeginWhenAllWait(change_);
+  if (state_.ranks[event.rank].phase == RankPhase::kEnded) return;
+  TakeWaiting(members_, event.rank);
+  if (!state_.fixed() || state_.counts.ended + state_.counts.lost == 0) return;
   for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
-    if (state_.ranks[r].phase == RankPhase::kEnded || state_.ranks[r].lost)
-      return BreakWaiting(change_, r);
+    if (state_.ranks[r].phase == RankPhase::kEnded || state_.ranks[r].lost) return BreakWaiting(r);
   }
-  BeginWhenAllWait(change_);
+}
+
+// Ranks that wait for a world which can no longer form are told so. `missing`: a rank that is gone.
+void RankTransition::BreakWaiting(uint32_t missing) {
+  if (state_.counts.waiting == 0) return;
+  for (RankRecord& rank : state_.ranks) state_.Waits(rank, false);
+  const RankRecord& gone = state_.ranks[missing];
+  const std::string how = gone.end    ? EndText(*gone.end)
+                          : gone.lost ? "was lost"
+                                      : "could not be started";
+  const std::string again = state_.generation > 0 ? " again" : "";
+  const std::string reason =
+      Format("{} {} before it called hvd.init(){}, so the world of {} cannot form",
+             RankText(state_, missing), how, again, state_.plan.size());
+  change_.Do(BreakGeneration{0, reason});
+  change_.Because(reason);
 }
 
 void RankTransition::Take(const RankLeft& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
-  if (state_.elastic) members_->LeaveGeneration(event.rank);
+  members_.LeaveGeneration(event.rank);
   rank.in_generation = 0;
   if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.had_failed);
 }
@@ -106,7 +112,7 @@ void RankTransition::Take(const RankLost& event) {
   RankRecord& rank = state_.ranks[event.rank];
   state_.Waits(rank, false);
   if (event.generation == 0 || rank.in_generation != event.generation) return;
-  if (state_.elastic) members_->LoseMember(event.rank);
+  members_.LoseMember(event.rank);
   rank.in_generation = 0;
   state_.counts.lost += !rank.lost;
   rank.lost = true;
@@ -118,7 +124,7 @@ void RankTransition::Take(const RankLost& event) {
   change_.Do(BreakGeneration{event.generation, event.reason});
   // The meaning of that is decided when the rank has ended; until then it may touch the memory of
   // others.
-  if (change_.IsElastic()) return change_.Do(SignalWorker{event.rank, SIGKILL});
+  if (change_.MayReplace()) return change_.Do(SignalWorker{event.rank, SIGKILL});
   if (state_.ending) return FailOf(event.rank, event.reason);
   // In a job of fixed size one with exit code 0 may have left after its last collective.
   change_.Because(event.reason);
@@ -148,12 +154,8 @@ void RankTransition::Take(const WorkerExited& event) {
        (state_.interrupting && !event.end.ok()));
   rank.commits = event.commits;
   if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, false);
-  if (change_.IsElastic()) return TakeEnd(*members_, event.rank);
-  BreakWaiting(change_, event.rank);
-  rank.forgiven = LeftAsAsked(state_, event.end);
-  if (!event.end.ok() && !rank.ended_by_us && !rank.forgiven)
-    FailOf(event.rank, RankText(state_, event.rank) + " " + EndText(event.end));
-  FinishWhenAllEnded(change_);
+  if (!change_.MayReplace()) BreakWaiting(event.rank);
+  TakeEnd(members_, event.rank);
 }
 
 }  // namespace hvd

@@ -14,9 +14,9 @@ namespace hvd {
 
 class RankTransition {
  public:
-  // Both outlive this object; `members` is null in a job of fixed size.
-  RankTransition(JobChange& change, ElasticChange* members)
-      : change_(change), state_(change.state), members_(members) {}
+  // `change` outlives this object.
+  explicit RankTransition(ElasticChange& change)
+      : change_(change.job), state_(change.state), members_(change) {}
 
   void Take(const WorkerStarted& event);
   void Take(const WorkerNotStarted& event);
@@ -30,12 +30,13 @@ class RankTransition {
  private:
   bool Known(uint32_t rank) const { return rank < state_.ranks.size(); }
   bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
+  void BreakWaiting(uint32_t missing);
   void FailOf(uint32_t rank, std::string reason);
   void Departs(uint32_t rank, int64_t stamp_ns, bool had_failed);
 
   JobChange& change_;
   JobState& state_;
-  ElasticChange* const members_;
+  ElasticChange& members_;
 };
 
 }  // namespace hvd

@@ -49,7 +49,7 @@ class ElasticSim::World {
     if (Below(3) == 0) limits.spares = 1 + Below(2);
     const uint32_t mode = Below(8);
     if (mode <= 1) limits.restart = mode == 0 ? RestartMode::kInProcess : RestartMode::kInJob;
-    state_.elastic.emplace(limits, seed);
+    state_ = JobState(Plan{}, JobOptions{}, {}, limits, seed);
     native_ = Below(12) == 0;
     calm_ = Below(6) == 0;
     for (uint32_t h = 0; h < 2 + Below(3); ++h) listing_.push_back(NewHost());
@@ -63,7 +63,7 @@ class ElasticSim::World {
     while (trouble_.empty() && state_.phase != JobPhase::kDone) OneMore();
     if (trouble_.empty()) CheckEnd();
     return {trouble_,          schedule_.str(), ExitCode(state_),
-            state_.generation, spares_,         state_.elastic->restarts};
+            state_.generation, spares_,         state_.elastic.restarts};
   }
 
  private:
@@ -170,7 +170,6 @@ class ElasticSim::World {
   void Do(const Action& action) {
     Note("      -> ", action);
   }
-  void Do(const BeginGeneration&) { Trouble("a generation of a job of fixed size begins"); }
   void Do(const NotifyUser& notice) {
     if (keep_schedule_) schedule_ << SecondsOf(now_) << "      -> " << notice.sentence << "\n";
   }
@@ -456,7 +455,7 @@ class ElasticSim::World {
   // ---- rules
 
   void CheckWorld(const BeginWorld& begin) {
-    const ElasticState& elastic = *state_.elastic;
+    const ElasticState& elastic = state_.elastic;
     const std::vector<Member>& members = begin.generation.members;
     if (begin.number <= generation_) Trouble("the number of a generation does not grow");
     if (state_.failure) Trouble("a generation begins after a failure");
@@ -491,7 +490,7 @@ class ElasticSim::World {
 
   // Of those whose slot is there: others leave.
   void CheckCount() {
-    const ElasticState& elastic = *state_.elastic;
+    const ElasticState& elastic = state_.elastic;
     uint32_t with_slot = 0;
     for (uint32_t w = 0; w < state_.ranks.size(); ++w) {
       const ElasticHost& host = elastic.hosts[state_.plan.ranks[w].host];
@@ -522,7 +521,7 @@ class ElasticSim::World {
     const int code = ExitCode(state_);
     if (code != 0 && code != kStoppedExitCode && Report(state_).empty())
       Trouble("exit code " + std::to_string(code) + " without a report");
-    if (code == 0 && !state_.elastic->any_finished && !state_.elastic->stop_asked)
+    if (code == 0 && !state_.elastic.any_finished && !state_.elastic.stop_asked)
       Trouble("exit code 0, and no rank has finished");
     for (uint32_t w = 0; w < workers_.size(); ++w) {
       if (workers_[w].there) Trouble("worker " + std::to_string(w) + " outlives the job");

@@ -112,9 +112,9 @@ struct LaunchSim::World {
 
   template <typename Action>
   void Do(const Action&) {}
-  void Do(const BeginGeneration& begin) {
-    directory.Begin(begin.generation);
-    tree.ToAll(begin);
+  void Do(const BeginWorld& begin) {
+    directory.Begin(begin.number);
+    tree.ToAll(BeginGeneration{begin.number});
   }
   // A message that ends something goes straight to everybody.
   void Do(const SignalWorkers& signal) {

@@ -42,8 +42,10 @@ uint32_t ElasticChange::Needed() const {
   return state.generation == 0 && elastic.restarts == 0 ? elastic.limits.np : elastic.limits.min_np;
 }
 
-void ElasticChange::FailJob(JobFailure reason) {
-  if (!failure) failure = std::move(reason);
+void ElasticChange::FailJob(JobFailure reason, std::string why) {
+  if (failure) return;
+  failure_reason = why.empty() ? reason.reason : std::move(why);
+  failure = std::move(reason);
 }
 
 void ElasticChange::FailJob(std::string reason) {

@@ -1,4 +1,4 @@
-// ElasticChange: a JobChange of an elastic job, with what all parts of membership.h ask and do.
+// ElasticChange: a JobChange, with what all parts of membership.h ask and do.
 // Plain; for the time of one event.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_CHANGE_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_CHANGE_H_
@@ -18,20 +18,22 @@
 namespace hvd {
 
 struct ElasticChange {
-  // `the_job`: its state's `elastic` has a value. It outlives this object.
+  // `the_job` outlives this object.
   explicit ElasticChange(JobChange& the_job)
-      : job(the_job), state(job.state), elastic(*state.elastic), now(job.now) {}
+      : job(the_job), state(job.state), elastic(state.elastic), now(job.now) {}
 
   JobChange& job;
   JobState& state;
   ElasticState& elastic;
   const TimePoint now;
   std::optional<JobFailure> failure;  // the first one that is to end the job
+  std::string failure_reason;         // of it, for the log
 
   void Do(auto action) { job.Do(std::move(action)); }
   void Because(std::string reason) { job.Because(std::move(reason)); }
   void Tell(std::string sentence) { job.Tell(std::move(sentence)); }
-  void FailJob(JobFailure reason);
+  // `why`: for the log; empty: the failure's reason.
+  void FailJob(JobFailure reason, std::string why = "");
   void FailJob(std::string reason);
 
   bool IsAlive(uint32_t worker) const;

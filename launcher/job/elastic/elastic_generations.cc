@@ -20,7 +20,6 @@ bool IsSurvivor(const Candidate& candidate) { return candidate.last_rank.has_val
 
 void TakeWaiting(ElasticChange& change, uint32_t worker) {
   RankRecord& record = change.state.ranks[worker];
-  if (record.phase == RankPhase::kEnded) return;
   change.LeaveGeneration(worker);
   if (record.dismissed) {  // before it heard of that
     record.in_generation = 0;
@@ -107,17 +106,16 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   }
   ++change.state.generation;
   change.state.ending.reset();
-  change.elastic.generation = ArrangeRanks(std::move(candidates));
+  change.elastic.generation =
+      change.state.fixed() ? GenerationOf(change.state.plan) : ArrangeRanks(std::move(candidates));
   change.elastic.broken = false;
   change.SetRunning(true);
-  change.elastic.notice = CommitNotice::kNone;
-  change.elastic.update = 0;
   change.elastic.lost_cause.clear();
   for (const Member& member : change.elastic.generation.members) {
     RankRecord& record = change.state.ranks[member.worker];
     const Placement& place = change.state.plan.ranks[member.worker];
     // It has outlived a generation.
-    if (record.member)
+    if (record.member && !change.state.fixed())
       change.elastic.ledger.NoteGood(change.elastic.hosts[place.host].listing.host,
                                      place.local_rank, change.now);
     change.state.Waits(record, false);
@@ -128,6 +126,11 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
     if (record.since_generation == 0) record.since_generation = change.state.generation;
   }
   change.Do(BeginWorld{change.state.generation, change.elastic.generation});
+  if (change.state.fixed())
+    return change.Because(
+        Format("every rank called hvd.init(): generation {}", change.state.generation));
+  change.elastic.notice = CommitNotice::kNone;
+  change.elastic.update = 0;
   std::string begun = Format("generation {} begins with {}", change.state.generation,
                              Counted(change.elastic.generation.size(), "rank", "ranks"));
   first ? change.Because(std::move(begun)) : change.Tell(std::move(begun));
@@ -136,6 +139,9 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
 }  // namespace
 
 void FormGeneration(ElasticChange& change) {
+  // Without looking at all workers, of which a job may have many.
+  const bool fewer_may_go_on = change.elastic.any_finished && !change.state.fixed();
+  if (change.state.counts.waiting < change.elastic.limits.min_np && !fewer_may_go_on) return;
   if (change.elastic.running || change.elastic.restart || !LostAreGone(change) ||
       !SurvivorsWait(change))
     return;
@@ -146,7 +152,7 @@ void FormGeneration(ElasticChange& change) {
   const size_t expected =
       std::min<size_t>(change.StayingWorkers().size(), change.elastic.limits.max_np);
   if (first && waiting.size() < expected) return;
-  if (waiting.size() < change.elastic.limits.min_np && !change.elastic.any_finished) return;
+  if (waiting.size() < change.elastic.limits.min_np && !fewer_may_go_on) return;
   const bool survivors = std::ranges::any_of(waiting, IsSurvivor);
   // Nobody has the state any more: all start anew, together.
   if (!first && !survivors && waiting.size() < expected) return;

@@ -1,4 +1,4 @@
-// When a generation of an elastic job begins, and with which workers. Pure.
+// When a generation begins, and with which workers. Pure.
 //
 // A generation forms when every rank that survived the last one waits in hvd.init() and the
 // minimum is met; ranks that still start join at a later commit.

@@ -8,6 +8,7 @@
 #include "launcher/job/elastic/elastic_restart.h"
 #include "launcher/job/policy/failure_kind.h"
 #include "launcher/job/report/describe_end.h"
+#include "launcher/job/state/rank_text.h"
 #include "launcher/text/counted.h"
 #include "runtime/base/text/format.h"
 
@@ -26,6 +27,7 @@ bool SpendOn(ElasticChange& change, uint32_t worker, FailureKind kind) {
 }
 
 bool GoesOnWithout(ElasticChange& change, uint32_t worker, FailureKind kind) {
+  if (change.state.fixed()) return false;
   RankRecord& record = change.state.ranks[worker];
   if (change.elastic.any_finished || kind == FailureKind::kUserError) return false;
   if (record.leaving || change.elastic.restart || change.elastic.stop_asked) {
@@ -134,10 +136,13 @@ void LoseUnstarted(ElasticChange& change, uint32_t worker, const std::string& re
 }
 
 void TakeEnd(ElasticChange& change, uint32_t worker) {
-  const RankRecord& record = change.state.ranks[worker];
+  RankRecord& record = change.state.ranks[worker];
   change.LoseMember(worker);
-  const bool stopped = change.elastic.stop_asked && record.end->exit_code() == kStoppedExitCode;
-  if (record.end->ok() && !record.lost) {
+  const bool stopped = change.elastic.stopping() && record.end->exit_code() == kStoppedExitCode;
+  record.forgiven = record.forgiven || stopped;
+  if (!change.job.AtWork()) return;
+  // One that left a job of fixed size without a goodbye may have done so after its last collective.
+  if (record.end->ok() && (!record.lost || change.state.fixed())) {
     change.elastic.any_finished =
         change.elastic.any_finished || !(record.leaving || record.dismissed);
     return;
@@ -145,14 +150,15 @@ void TakeEnd(ElasticChange& change, uint32_t worker) {
   const FailureKind kind = KindOf(change, worker);
   const bool restarting = change.elastic.restart && kind != FailureKind::kUserError;
   if (stopped || record.leaving || record.dismissed || restarting) {
-    change.state.ranks[worker].forgiven = true;
+    record.forgiven = true;
     return;
   }
   if (!GoesOnWithout(change, worker, kind)) {
-    change.state.ranks[worker].forgiven = false;
+    record.forgiven = false;
     JobFailure failure;
     failure.rank = worker;
-    return change.FailJob(std::move(failure));
+    return change.FailJob(std::move(failure),
+                          RankText(change.state, worker) + " " + EndText(*record.end));
   }
   const std::string end = change.WorkerText(worker) + " failed: " + DescribeCause(record);
   if (change.elastic.lost_cause.empty()) change.elastic.lost_cause = end + LastLineOf(record);

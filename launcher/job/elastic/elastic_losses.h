@@ -1,4 +1,4 @@
-// Losses of an elastic job: whether it goes on without a worker or a host. Pure.
+// What the end of a worker or a host means: whether the job goes on without it. Pure.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_LOSSES_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_LOSSES_H_
 

@@ -18,6 +18,18 @@ namespace {
 // twice.
 constexpr Duration kGrowthPatience = std::chrono::seconds(5);
 
+// Lets no rank of the generation pass another commit until its hosts have answered.
+void HoldAll(ElasticChange& change, uint32_t update) {
+  ElasticState& elastic = change.elastic;
+  elastic.notice = CommitNotice::kHolding;
+  elastic.notice_generation = change.state.generation;
+  elastic.update = update;
+  elastic.most_commits = 0;
+  elastic.holding.clear();
+  for (const Member& member : elastic.generation.members) elastic.holding.insert(member.place.host);
+  change.Do(HoldCommits{change.state.generation});
+}
+
 }  // namespace
 
 // While a generation runs: are there ranks to let in or out, or is the job to stop?
@@ -52,18 +64,12 @@ void NoticeChange(ElasticChange& change) {
     if (first_waits) change.elastic.growth_at = *first_waits + kGrowthPatience;
     return;
   }
-  change.elastic.notice = CommitNotice::kHolding;
-  change.elastic.update = update;
-  change.elastic.most_commits = 0;
-  change.elastic.holding.clear();
-  for (const Member& member : change.elastic.generation.members)
-    change.elastic.holding.insert(member.place.host);
-  change.Do(HoldCommits{change.state.generation});
+  HoldAll(change, update);
 }
 
 void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
   if (change.elastic.notice != CommitNotice::kHolding ||
-      held.held.generation != change.state.generation)
+      held.held.generation != change.elastic.notice_generation)
     return;
   change.elastic.holding.erase(held.host);
   change.elastic.most_commits = std::max(change.elastic.most_commits, held.held.most);
@@ -72,9 +78,25 @@ void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
   change.elastic.notice = CommitNotice::kActing;
   const auto grace =
       std::chrono::duration_cast<std::chrono::milliseconds>(change.elastic.stop_grace).count();
-  change.Do(ActAtCommit{change.state.generation, change.elastic.most_commits + 1,
+  change.Do(ActAtCommit{change.elastic.notice_generation, change.elastic.most_commits + 1,
                         change.elastic.update, static_cast<uint32_t>(grace)});
-  change.Because(Format("all ranks act at commit {}", change.elastic.most_commits + 1));
+  const uint64_t commit = change.elastic.most_commits + 1;
+  change.Because(change.state.fixed()
+                     ? Format("signal {}: hvd.should_stop() is true from commit {} on",
+                              change.elastic.stop_signal, commit)
+                     : Format("all ranks act at commit {}", commit));
+}
+
+void NoticeStop(ElasticChange& change, const StopAsked& asked) {
+  const JobState& state = change.state;
+  ElasticState& elastic = change.elastic;
+  const bool in_world = std::ranges::any_of(state.ranks, [&state](const RankRecord& rank) {
+    return state.generation > 0 && rank.in_generation == state.generation;
+  });
+  if (!in_world || (elastic.stop_asked && elastic.notice_generation == state.generation)) return;
+  elastic.stop_asked = true;
+  elastic.stop_signal = asked.signal;
+  HoldAll(change, kUpdateStop);
 }
 
 void AskToStop(ElasticChange& change, const StopAsked& asked) {

@@ -11,6 +11,10 @@ namespace hvd {
 void NoticeChange(ElasticChange& change);
 // The ranks of a host have stopped at a commit, or will at their next one.
 void TakeHeld(ElasticChange& change, const CommitsHeldBy& held);
+// The ranks of a job of fixed size learn at one commit, the same on all of them, that they are to
+// stop (hvd.should_stop()); a job whose ranks never ask goes on. For the generation that runs: a
+// world that begins later has pages of its own.
+void NoticeStop(ElasticChange& change, const StopAsked& asked);
 // The job is to end after the step that its ranks are in.
 void AskToStop(ElasticChange& change, const StopAsked& asked);
 

@@ -25,7 +25,9 @@ constexpr void (*kReview[])(ElasticChange&) = {
 }  // namespace
 
 std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
-  const bool at_work = change.state.phase <= JobPhase::kRunning && !change.state.failure;
+  // Its hosts and workers stay, and a world may form while it is asked to end.
+  if (change.state.fixed()) FormGeneration(change);
+  const bool at_work = change.job.MayReplace();
   for (const auto review : kReview) {
     if (!at_work || change.failure) return std::exchange(change.failure, std::nullopt);
     review(change);
@@ -36,7 +38,7 @@ std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
 
 std::optional<TimePoint> NextMembershipTick(const JobState& state) {
   if (state.phase > JobPhase::kRunning || state.failure) return std::nullopt;
-  const ElasticState& elastic = *state.elastic;
+  const ElasticState& elastic = state.elastic;
   std::optional<TimePoint> next;
   for (const std::optional<TimePoint>& time :
        {elastic.ledger_changes_at, NextFill(elastic), NextRestart(elastic),

@@ -1,4 +1,4 @@
-// The hosts and ranks of an elastic job: which hosts are opened, which slots get a worker, which
+// The hosts and ranks of a job: which hosts are opened, which slots get a worker, which
 // workers are in the next generation, when the ranks are told of a change, what a loss means, and
 // when there are too few. Pure.
 //

@@ -46,6 +46,13 @@ Status CheckOrder(const Settings& settings) {
 
 }  // namespace
 
+ElasticLimits FixedLimits(uint32_t ranks) {
+  ElasticLimits limits;
+  limits.min_np = limits.np = limits.max_np = ranks;
+  limits.restart = RestartMode::kInProcess;
+  return limits;
+}
+
 Result<ElasticLimits> ElasticLimitsOf(const Settings& settings) {
   const Result<FailureLimit> failures = ParseFailureLimit(settings.max_failures);
   if (!failures.ok()) return failures.status();

@@ -20,7 +20,7 @@ namespace hvd {
 enum class RestartMode { kAuto, kInProcess, kInJob };
 
 struct ElasticLimits {
-  bool elastic = false;
+  bool elastic = false;                        // hosts and ranks may come and go
   uint32_t min_np = 0, np = 0, max_np = 0;     // ranks: min_np <= np <= max_np
   Duration elastic_timeout{};                  // of a wait for slots
   Duration init_timeout{};                     // of a wait in hvd.init() for ranks that have slots
@@ -33,6 +33,8 @@ struct ElasticLimits {
   bool operator==(const ElasticLimits&) const = default;
 };
 
+// Of a job of fixed size: it has all of its ranks, or ends.
+ElasticLimits FixedLimits(uint32_t ranks);
 // kInvalidArgument: one sentence that names the options, before anything starts.
 Result<ElasticLimits> ElasticLimitsOf(const Settings& settings);
 

@@ -65,6 +65,12 @@ std::vector<RankRun> Generation::Layout() const {
   return RunsOf(places);
 }
 
+Generation GenerationOf(const Plan& plan) {
+  Generation generation{{}, plan.homogeneous};
+  for (const Placement& place : plan.ranks) generation.members.push_back({place.rank, place});
+  return generation;
+}
+
 Generation ArrangeRanks(std::vector<Candidate> candidates) {
   std::vector<HostPart> parts = PartsOf(std::move(candidates));
   std::ranges::stable_sort(parts, {}, LowestLastRank);

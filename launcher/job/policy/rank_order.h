@@ -33,6 +33,9 @@ struct Generation {
   std::vector<RankRun> Layout() const;
 };
 
+// Of a job of fixed size: its plan, since another launcher may have placed its ranks.
+Generation GenerationOf(const Plan& plan);
+
 // The ranks of a host are in a row, and its local ranks have their order. Hosts keep their order by
 // the lowest rank that survived on them; hosts without a survivor follow by number. On a host the
 // ranks follow the seats, so that a new worker takes the place, and the device, of the one before

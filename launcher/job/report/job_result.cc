@@ -26,9 +26,7 @@ std::optional<uint32_t> FirstFailedRank(const JobState& state) {
   std::vector<Departure> departures;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    const bool failed =
-        !rank.ended_by_us && !rank.forgiven && (rank.lost || (rank.end && !rank.end->ok()));
-    if (!failed) continue;
+    if (!rank.Failed()) continue;
     departures.push_back({r, state.plan.ranks[r].host, rank.departed_ns,
                           rank.is_consequence || SaysThatAPeerWasLost(state, rank),
                           rank.end && rank.end->by_signal});
@@ -37,8 +35,7 @@ std::optional<uint32_t> FirstFailedRank(const JobState& state) {
 }
 
 int StopSignal(const JobState& state) {
-  if (!state.elastic) return state.stop.acting ? state.stop.signal : 0;
-  return state.elastic->stop_asked ? state.elastic->stop_signal : 0;
+  return state.elastic.stopping() ? state.elastic.stop_signal : 0;
 }
 
 bool EndedByItself(const JobState& state) {

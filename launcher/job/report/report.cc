@@ -42,7 +42,7 @@ std::vector<uint32_t> FailedAlike(const JobState& state, uint32_t cause) {
   std::vector<uint32_t> alike;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    if (r != cause && rank.end && !rank.end->ok() && !rank.ended_by_us && !rank.forgiven &&
+    if (r != cause && rank.Failed() && rank.end && !rank.end->ok() &&
         rank.last_stderr == state.ranks[cause].last_stderr)
       alike.push_back(rank.rank);
   }

@@ -1,5 +1,5 @@
-// The state of an elastic job beside JobState: its hosts and ranks may come and go. A plain value;
-// membership.h decides by it.
+// The state of a job beside JobState: which hosts and ranks it has, and which it may have. In a job
+// of fixed size these never change. A plain value; membership.h decides by it.
 #ifndef HVD_LAUNCHER_JOB_STATE_ELASTIC_STATE_H_
 #define HVD_LAUNCHER_JOB_STATE_ELASTIC_STATE_H_
 
@@ -75,12 +75,19 @@ struct ElasticState {
   uint64_t failed_generation = UINT64_MAX;  // the one that the last failure was counted for
 
   CommitNotice notice = CommitNotice::kNone;
-  uint32_t update = 0;         // bits of CommitUpdate that the ranks are told
-  std::set<uint32_t> holding;  // hosts that have not answered HoldCommits
+  uint64_t notice_generation = 0;  // whose ranks are told
+  uint32_t update = 0;             // bits of CommitUpdate that the ranks are told
+  std::set<uint32_t> holding;      // hosts that have not answered HoldCommits
   uint64_t most_commits = 0;
   int stop_signal = 0;  // that asked it to stop, with `stop_asked`
   bool stop_asked = false;
   Duration stop_grace{};
+
+  // Ranks were asked to stop, so that they may leave with kStoppedExitCode. Those of a job of fixed
+  // size ask themselves whether they are to, and know at a commit.
+  bool stopping() const {
+    return stop_asked && (limits.elastic || notice == CommitNotice::kActing);
+  }
 
   // All workers are started again together where one is lost.
   bool RestartsInJob() const {

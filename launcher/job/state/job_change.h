@@ -21,10 +21,10 @@ struct JobChange {
   void Because(std::string reason) { decision.reason = std::move(reason); }
   // A line for the user.
   void Tell(std::string sentence) { Do(NotifyUser{std::move(sentence)}); }
-  // The job is elastic, and its ranks may change now; later it only ends.
-  bool IsElastic() const {
-    return state.elastic && state.phase <= JobPhase::kRunning && !state.failure;
-  }
+  // It gets ready or runs; later it only ends.
+  bool AtWork() const { return state.phase <= JobPhase::kRunning && !state.failure; }
+  // And its hosts and ranks may come and go.
+  bool MayReplace() const { return !state.fixed() && AtWork(); }
 };
 
 }  // namespace hvd

@@ -15,8 +15,7 @@ void JobState::Waits(RankRecord& rank, bool to_wait) {
 }
 
 std::optional<uint32_t> JobState::WorkerOf(uint32_t rank) const {
-  if (!elastic) return rank < ranks.size() ? std::optional(rank) : std::nullopt;
-  const std::vector<Member>& members = elastic->generation.members;
+  const std::vector<Member>& members = elastic.generation.members;
   return rank < members.size() ? std::optional(members[rank].worker) : std::nullopt;
 }
 

@@ -85,6 +85,9 @@ struct RankRecord {
   bool stopped = false;   // a signal had stopped it when the generation broke
   uint64_t commits = 0;   // that it passed in its life, once it has ended
   TimePoint joined_at{};  // when it asked for a generation last
+
+  // By itself, in a way that the job does not put up with.
+  bool Failed() const { return !ended_by_us && !forgiven && (lost || (end && !end->ok())); }
 };
 
 // Why the job failed.
@@ -136,8 +139,10 @@ struct LauncherPlaces {
 };
 
 struct JobState {
-  // `named`: the hosts of a plan that is not final yet.
-  JobState(Plan the_plan, JobOptions the_options, std::vector<HostSlots> named = {})
+  // `named`: the hosts of a plan that is not final yet. `limits`: of an elastic job, whose plan has
+  // no hosts; without them its size is fixed. `seed`: of random waits.
+  JobState(Plan the_plan, JobOptions the_options, std::vector<HostSlots> named = {},
+           const std::optional<ElasticLimits>& limits = {}, uint64_t seed = 0)
       : plan(std::move(the_plan)),
         named_hosts(std::move(named)),
         options(the_options),
@@ -146,13 +151,13 @@ struct JobState {
         host_open(plan.hosts.size(), true),
         dismissed(plan.hosts.size()),
         facts(plan.hosts.size()),
-        clocks(plan.hosts.size()) {
+        clocks(plan.hosts.size()),
+        elastic(limits.value_or(FixedLimits(plan.size())), seed) {
     for (uint32_t worker = 0; worker < ranks.size(); ++worker) ranks[worker].rank = worker;
   }
 
-  Plan plan;                            // the places of all workers, by their numbers
-  std::optional<ElasticState> elastic;  // none: a job of fixed size
-  std::vector<HostSlots> named_hosts;   // by host; empty: the plan is final
+  Plan plan;                           // the places of all workers, by their numbers
+  std::vector<HostSlots> named_hosts;  // by host; empty: the plan is final
   JobOptions options;
   JobPhase phase = JobPhase::kOpening;
   std::vector<RankRecord> ranks;
@@ -176,6 +181,7 @@ struct JobState {
   // Why a rank, or hvdrun, ended the last generation; no failure until a rank fails of it.
   std::optional<JobFailure> ending;
   std::optional<StallExplained> stall;  // the last verdict about the generation
+  ElasticState elastic;                 // which hosts and ranks the job may have
   LauncherPlaces places;
   int interrupts = 0;
   bool interrupting = false;            // SIGINT was sent
@@ -194,21 +200,13 @@ struct JobState {
   };
   std::optional<InitWatch> init_watch;
 
-  // Of a job of fixed size (fixed_stop.h).
-  struct FixedStop {
-    int signal = 0;
-    uint64_t generation = 0;  // whose ranks are asked to stop; 0: none were
-    std::set<uint32_t> holding;
-    uint64_t most_commits = 0;
-    bool acting = false;  // they have been told at which commit
-  };
-  FixedStop stop;
-
   void Becomes(RankRecord& rank, RankPhase to);
   void Waits(RankRecord& rank, bool to_wait);
   // The worker that has this rank in the present generation.
   std::optional<uint32_t> WorkerOf(uint32_t rank) const;
 
+  // Its hosts and ranks never change.
+  bool fixed() const { return !elastic.limits.elastic; }
   // Ranks have been asked to end.
   bool asked() const { return interrupting || terminating || killing; }
 };
@@ -318,7 +316,6 @@ struct RelayRoutes {       // let the relay carry these, and measure it
   std::vector<std::pair<uint32_t, uint32_t>> routes;  // from, to
 };
 struct StartLauncher {};  // all hosts are ready: another launcher starts a process for each rank
-struct StartWorkers {};   // all hosts are ready: give every agent its part of the job
 struct CutHost {          // give up a host that did not get ready
   uint32_t host = 0;
 };
@@ -329,12 +326,13 @@ struct NotifyUser {     // a line for the screen, whether --verbose or not
   bool terminal_only = false;  // for a person at the terminal, not for a log
 };
 
-// Of an elastic job:
 struct OpenHost {  // the next number; a host was added to the state's plan
   uint32_t host = 0;
   HostSlots listing;
 };
-struct StartMembers {  // workers that were added to the state
+// Workers that were added to the state; of a job of fixed size all, once all hosts are ready, where
+// its plan says.
+struct StartMembers {
   std::vector<Member> members;
   uint32_t size = 0;
   bool homogeneous = true;
@@ -345,11 +343,10 @@ struct BeginWorld {
   Generation generation;
 };
 
-using JobAction =
-    std::variant<UsePlan, DismissHost, ProveAddresses, StartWorkers, BeginGeneration,
-                 BreakGeneration, SignalWorkers, FinishJob, CutHost, CutChannels, EndRun,
-                 NotifyUser, RelayRoutes, OpenHost, StartMembers, BeginWorld, SignalWorker,
-                 DismissWorker, HoldCommits, ActAtCommit, AskMemory, StartLauncher>;
+using JobAction = std::variant<UsePlan, DismissHost, ProveAddresses, BreakGeneration, SignalWorkers,
+                               FinishJob, CutHost, CutChannels, EndRun, NotifyUser, RelayRoutes,
+                               OpenHost, StartMembers, BeginWorld, SignalWorker, DismissWorker,
+                               HoldCommits, ActAtCommit, AskMemory, StartLauncher>;
 
 struct Decision {
   std::vector<JobAction> actions;

@@ -22,11 +22,7 @@ std::string Text(const JobAction& action) {
     std::string operator()(const UsePlan&) { return "plan"; }
     std::string operator()(const DismissHost& a) { return "dismiss " + std::to_string(a.host); }
     std::string operator()(const ProveAddresses&) { return "prove"; }
-    std::string operator()(const StartWorkers&) { return "start"; }
     std::string operator()(const CutHost& a) { return "cut " + std::to_string(a.host); }
-    std::string operator()(const BeginGeneration& a) {
-      return "begin " + std::to_string(a.generation);
-    }
     std::string operator()(const BreakGeneration& a) {
       return "break " + std::to_string(a.generation);
     }
@@ -39,9 +35,7 @@ std::string Text(const JobAction& action) {
       return "relay " + std::to_string(a.routes.size());
     }
     std::string operator()(const OpenHost& a) { return "open " + std::to_string(a.host); }
-    std::string operator()(const StartMembers& a) {
-      return "add " + std::to_string(a.members.size());
-    }
+    std::string operator()(const StartMembers&) { return "start"; }
     std::string operator()(const BeginWorld& a) { return "begin " + std::to_string(a.number); }
     std::string operator()(const SignalWorker& a) {
       return "signal " + std::to_string(a.signal) + " to " + std::to_string(a.rank);

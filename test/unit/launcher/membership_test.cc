@@ -42,8 +42,7 @@ ElasticLimits LimitsWithASpare(uint32_t min_np, uint32_t np, uint32_t max_np) {
 
 class Script {
  public:
-  explicit Script(const ElasticLimits& limits) : state(Plan{}, JobOptions{}) {
-    state.elastic.emplace(limits, 1);
+  explicit Script(const ElasticLimits& limits) : state(Plan{}, JobOptions{}, {}, limits, 1) {
     On(Begun{});
   }
 
@@ -92,10 +91,9 @@ class Script {
   }
   // The ranks of the generation act at the same commit: they ask for the next one.
   void Commit() {
-    for (uint32_t host : std::set<uint32_t>(state.elastic->holding))
+    for (uint32_t host : std::set<uint32_t>(state.elastic.holding))
       On(CommitsHeldBy{host, {state.generation, 1}});
-    for (const Member& member : Generation(state.elastic->generation).members)
-      Join({member.worker});
+    for (const Member& member : Generation(state.elastic.generation).members) Join({member.worker});
   }
 
   template <typename Action>
@@ -107,7 +105,7 @@ class Script {
   }
   std::vector<uint32_t> Members() const {
     std::vector<uint32_t> workers;
-    for (const Member& member : state.elastic->generation.members) workers.push_back(member.worker);
+    for (const Member& member : state.elastic.generation.members) workers.push_back(member.worker);
     return workers;
   }
 
@@ -216,7 +214,7 @@ TEST(Membership, AHostThatLeavesTheListIsDismissed) {
   job.Exit(1, {false, 0});
   ASSERT_NE(job.Find<DismissHost>(), nullptr);
   EXPECT_EQ(job.Find<DismissHost>()->host, 1U);
-  EXPECT_FALSE(job.state.elastic->any_finished);
+  EXPECT_FALSE(job.state.elastic.any_finished);
 }
 
 TEST(Membership, AListOfOtherHostsOnlyKeepsTheState) {
@@ -225,7 +223,7 @@ TEST(Membership, AListOfOtherHostsOnlyKeepsTheState) {
   job.List({{"b", 2}});
   job.On(AgentIsReady{1});
   for (uint32_t worker : {2, 3}) job.Start(worker);
-  EXPECT_EQ(job.state.elastic->notice, CommitNotice::kNone) << "none could go on yet";
+  EXPECT_EQ(job.state.elastic.notice, CommitNotice::kNone) << "none could go on yet";
   job.Join({2, 3});
   job.Commit();
   EXPECT_THAT(job.Members(), ElementsAre(0, 2)) << "a rank that has the state tells it";
@@ -262,12 +260,12 @@ TEST(Membership, TheReasonOfAHostThatIsTriedAgainIsShownOnce) {
   job.Start(0);
   job.Join({0});
   for (int attempt = 1; attempt <= 3; ++attempt) {
-    const auto host = static_cast<uint32_t>(job.state.elastic->hosts.size() - 1);
+    const auto host = static_cast<uint32_t>(job.state.elastic.hosts.size() - 1);
     job.On(AgentLost{host, "refused " + std::to_string(attempt)});
-    for (int i = 0; i < 90 && job.state.elastic->hosts.size() == host + 1; ++i)
+    for (int i = 0; i < 90 && job.state.elastic.hosts.size() == host + 1; ++i)
       job.After(seconds(1));
   }
-  ASSERT_GE(job.state.elastic->hosts.size(), 3U) << "it was tried again";
+  ASSERT_GE(job.state.elastic.hosts.size(), 3U) << "it was tried again";
   job.told.clear();
   for (int i = 0; i < 60 && job.told.find("waiting for ranks") == std::string::npos; ++i)
     job.After(seconds(1));
@@ -399,7 +397,7 @@ TEST(Membership, AScriptWithoutGenerationsGrowsByARestart) {
   EXPECT_FALSE(job.state.failure.has_value());
   for (uint32_t worker : {2, 3, 4}) job.Start(worker);
   job.After(seconds(600));
-  EXPECT_EQ(job.state.elastic->restarts, 1U) << "it has all that it may have";
+  EXPECT_EQ(job.state.elastic.restarts, 1U) << "it has all that it may have";
 }
 
 TEST(Membership, AScriptWithoutGenerationsMovesToOtherHostsAtOnce) {
@@ -552,8 +550,8 @@ TEST(Membership, TheFirstCauseIsNamedWhereRanksAreWaitedForInVain) {
 TEST(Membership, TimeWhilePausedDoesNotCount) {
   Script job(Limits(2, 2, 2));
   job.Run(2);
-  job.state.elastic->ledger.NoteHostFailure("b", job.clock.Now());
-  const TimePoint usable = job.state.elastic->ledger.UsableFrom("b");
+  job.state.elastic.ledger.NoteHostFailure("b", job.clock.Now());
+  const TimePoint usable = job.state.elastic.ledger.UsableFrom("b");
   job.Die(0);
   job.Join({1});
   job.After(seconds(99));
@@ -564,7 +562,7 @@ TEST(Membership, TimeWhilePausedDoesNotCount) {
   EXPECT_FALSE(job.state.failure.has_value());
   job.On(HostsListed{{}, "the script ended with exit code 1"});  // the first that it hears of
   EXPECT_FALSE(job.state.failure.has_value());
-  EXPECT_EQ(job.state.elastic->ledger.UsableFrom("b"), usable + seconds(600));
+  EXPECT_EQ(job.state.elastic.ledger.UsableFrom("b"), usable + seconds(600));
   job.After(std::chrono::milliseconds(999));
   EXPECT_FALSE(job.state.failure.has_value());
   job.After(std::chrono::milliseconds(1));
