@@ -155,7 +155,7 @@ def test_joining_a_world_imports_next_to_nothing(runtime):
             'print(*sorted(set(sys.modules) - before))')
     result = run_code(code, HVD_AGENT=None)
     assert result.returncode == 0, str(result)
-    assert result.output.split() == ['_ctypes', 'atexit', 'horovod', 'horovod.common', 'horovod.common._children',
+    assert result.output.split() == ['__future__', '_ctypes', 'atexit', 'horovod', 'horovod.common', 'horovod.common._children',
                                      'horovod.common._native', 'horovod.common.basics'], str(result)
 
 
