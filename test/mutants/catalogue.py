@@ -8,8 +8,8 @@ JOB, SHM, HOSTS, NET, TORCH = "launcher/job", "runtime/backends/shm", "runtime/b
 
 MUTANTS = [
     # Ends, causes and elastic jobs
-    (f"{JOB}/fixed_stop.cc", "return «state.stop.acting && !end.by_signal && end.value == kStoppedExitCode»;",
-     "state.stop.acting && !end.by_signal"),
+    (f"{JOB}/elastic/elastic_losses.cc", "= «change.elastic.stopping() && record.end->exit_code() == kStoppedExitCode»;",
+     "change.elastic.stopping()"),
     (f"{JOB}/job_opening.cc", "if («again && event.stage != HostStage::kResolve») return;", "false"),
     (f"{JOB}/job_opening.cc", "if («!change.state.dismissed_by || change.now < *change.state.dismissed_by») return;",
      "!change.state.dismissed_by"),
@@ -29,7 +29,7 @@ MUTANTS = [
     (f"{JOB}/report/report.cc", "if («rank.lost && !rank.ended_by_us») {", "rank.lost"),
     (f"{JOB}/rank_transition.cc", "return «!moment || moment->at + moment->uncertainty + kClocksMayStep >= *state_.asked_at»;",
      "!moment || moment->at >= *state_.asked_at"),
-    (f"{JOB}/rank_transition.cc", "if («!event.end.ok() && !rank.ended_by_us && !rank.forgiven») {", "!event.end.ok() && !rank.ended_by_us"),
+    (f"{JOB}/state/job_state.h", "return «!ended_by_us && !forgiven» && (lost", "!ended_by_us"),
     (f"{JOB}/elastic/elastic_generations.cc", "if («candidates.size() >= most») candidates.resize", "candidates.size() > most"),
     (f"{JOB}/elastic/elastic_generations.cc", "if («first && waiting.size() < expected») return;", "false"),
     (f"{JOB}/elastic/elastic_change.cc", "if («!limit || elastic.resets + elastic.restarts < *limit») return true;",

@@ -1,6 +1,7 @@
 """Ranks on other hosts have the login over there, and get the signals that warn."""
 
 import os
+import pathlib
 import pwd
 import signal
 import sys
@@ -59,7 +60,7 @@ def bob(rig, tmp_path):
 
 def test_a_rank_of_another_user_has_the_login_of_that_user(hosts_run, bob):
     write = 'env; cd && touch "$HOME/mine" && id -un'
-    job = hosts_run("-np", 1, "-H", "bob@hvd2:1", "sh", "-c", write, env={"HOME": "/root", "USER": "root", "LOGNAME": "root"})
+    job = hosts_run("-np", 1, "-H", "bob@hvd2:1", "sh", "-c", write, env={"HOME": str(pathlib.Path.home()), "USER": "root", "LOGNAME": "root"})
     assert job.code == 0, job.err
     there = dict(line.split(">:", 1)[1].split("=", 1) for line in job.out.splitlines() if "=" in line)
     assert (there["HOME"], there["USER"], there["LOGNAME"]) == (str(bob), "bob", "bob")

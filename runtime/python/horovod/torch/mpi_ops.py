@@ -103,8 +103,15 @@ _one = torch.zeros(1, 1, device='cpu')
 _DENSE_DIMENSIONS_NEED_ENTRIES = _one.sparse_mask(sparse_zeros(_one, 1))._values().dim() != 2
 
 
-def sparse_gradient(combined):
-    """A combined sparse gradient in a form that the optimizers of this release can read."""
+def _sparse_gradient(combined):
+    """A combined sparse gradient in a form that the optimizers of this release can read.
+
+    Args:
+        combined: A sparse tensor of the COO layout.
+
+    Returns:
+        That tensor, or, where it has no entries and this release needs it, one without dense dimensions.
+    """
     if _DENSE_DIMENSIONS_NEED_ENTRIES and not combined._nnz():
         return torch.sparse_coo_tensor(combined.shape, dtype=combined.dtype, device=combined.device)
     return combined

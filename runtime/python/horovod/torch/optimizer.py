@@ -489,7 +489,7 @@ class _DistributedOptimizer:
             if gradient.guard is not None:
                 p.grad, gradient.guard = gradient.guard.original, None
             if gradient.tensor is None:
-                p.grad = mpi_ops.sparse_gradient(result)
+                p.grad = mpi_ops._sparse_gradient(result)
             else:
                 self._write_back(p, gradient.tensor, gradient.context)
             gradient.is_combined = True
