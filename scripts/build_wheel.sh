@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # build_wheel.sh [--sdist] [FOLDER]: makes the wheel for all x86-64 Linux with glibc 2.28 or newer, FOLDER/hvdrun-*-manylinux_2_28_x86_64.whl
 # (default: dist/), and checks it. On Debian 12, with what scripts/install_deps.sh installs, and nvcc for GPUs; what else it needs it builds
-# once, from pinned sources, below ~/.cache/hvdrun/wheel (HVD_WHEEL_CACHE). packaging/wheel/README.md says how.
+# once, from pinned sources, below ~/.cache/hvdrun/wheel (HVD_WHEEL_CACHE); it ends with 3 where Debian has one of them no more. packaging/wheel/README.md says how.
 source "$(dirname "$0")/common.sh"
 GLIBC=2.28
 PLATFORM="manylinux_${GLIBC/./_}_x86_64"
@@ -71,7 +71,7 @@ upstream() { sed 's/^[0-9]*://; s/[+-].*//'; }
   { say "libyaml-cpp-dev of this machine is not of the version in $HERE/third_parties.txt" && exit 1; }
 once "$tools" "installing the tools of $HERE/requirements.txt" install_tools
 once "$stubs" "making what programs for glibc $GLIBC are linked against" $HERE/glibc_stubs.sh "$tools/bin/python" "$stubs" "$GLIBC"
-[[ -e "$third/complete" ]] || { $HERE/third_parties.sh "$third" && licenses_of_headers && touch "$third/complete"; }
+[[ -e "$third/complete" ]] || { $HERE/third_parties.sh "$third" && licenses_of_headers && touch "$third/complete"; } || exit
 [[ $sdist == no ]] || step "making the source archive" make_sdist
 progress_step "building the wheel" make_wheel
 step "checking it" "$tools/bin/python" $HERE/check_wheel.py "$PLATFORM" "$out"/hvdrun-*-"$PLATFORM".whl

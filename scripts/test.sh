@@ -174,6 +174,18 @@ fuzz() {
     echo "fuzz_$name: $((SECONDS - started)) s"' "$scratch/corpus" {} "$@"
 }
 
+# Debian keeps the newest sources of a library alone, so those that are pinned may be gone on the day after a security fix.
+wheel() {
+  local rc=0 start=$SECONDS what="the wheel"
+  current="$what"
+  scripts/build_wheel.sh 2>&1 | tee "$scratch/wheel" || rc=${PIPESTATUS[0]}
+  case $rc in
+    0) note ok $((SECONDS - start)) 240 "$what" && part "test/wheel" 60 wheel_tests ;;
+    3) left_out "$what: $(grep -m 1 'to be had' "$scratch/wheel" | sed 's/^\[[^]]*\] //')" ;;
+    *) note FAILED $((SECONDS - start)) 240 "$what" && failures=$((failures + 1)) ;;
+  esac
+}
+
 # The file that was just built, as users install it.
 wheel_tests() {
   pytest_of "$PYTHON" 2 test/wheel
@@ -235,8 +247,7 @@ else
   part "test/system" "$(of_tier 150 420)" pytest_of "$PYTHON" 6 test/system
 fi
 if [[ $tier == ci || $tier == soak ]]; then
-  part "the wheel" 240 scripts/build_wheel.sh
-  part "test/wheel" 60 wheel_tests
+  wheel
   part "test/kubernetes" 60 kubernetes_tests
   part "build of asan" 360 scripts/build.sh asan
   part "unit and contract tests under asan" 120 asan_tests

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # third_parties.sh PREFIX [NAME]: builds the libraries of third_parties.txt as static ones and installs them below PREFIX. Sources are
 # Debian's, read by apt-get from the mirror that this machine uses, into folders of our own: no root, nothing is installed. With
-# NAME only that one, from lists that were read.
+# NAME only that one, from lists that were read. Ends with 3 where a source is not to be had.
 source "$(dirname "$0")/../../scripts/common.sh"
 HERE="$HVD_ROOT/packaging/wheel"
 SUITES=(bookworm trixie)
@@ -24,7 +24,7 @@ apt_options() {
 
 read_lists() {
   local from suite
-  from="$(mirror)" || { say "no mirror of Debian among apt's lists: build the wheel on Debian 12" && return 1; }
+  from="$(mirror)" || { say "no mirror of Debian among apt's lists: build the wheel on Debian 12" && return 3; }
   mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
   for suite in "${SUITES[@]}"; do echo "deb-src [signed-by=$KEYRING] $from $suite main"; done >"$work/apt/sources.list"
   apt-get "${apt[@]}" update -q
@@ -38,7 +38,7 @@ one_archive() {
   [[ $kind == debian ]] || file="${file%-*}"
   (cd "$work/sources" && apt-get "${apt[@]}" source -q --download-only "$only" "$name=$version" >&2) || {
     say "$name $version is not to be had any more: put Debian's newest into packaging/wheel/third_parties.txt" >&2
-    return 1
+    return 3
   }
   found=("$work/sources/$file.$kind".tar.?z*)
   echo "$sum  ${found[0]}" | sha256sum --check --quiet >&2
