@@ -66,6 +66,7 @@ def sleeps():
 def interrupted():
     """As in a notebook, where the signal reaches this process alone."""
     import horovod
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
     threading.Timer(float(sys.argv[2]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
         horovod.run(sleeps, num_proc=2)
