@@ -182,7 +182,7 @@ wheel() {
   case $rc in
     0) note ok $((SECONDS - start)) 240 "$what" && part "test/wheel" 60 wheel_tests ;;
     3) left_out "$what: $(grep -m 1 'to be had' "$scratch/wheel" | sed 's/^\[[^]]*\] //')" ;;
-    *) note FAILED $((SECONDS - start)) 240 "$what" && failures=$((failures + 1)) ;;
+    *) note FAILED $((SECONDS - start)) 240 "$what" && failures=$((failures + 1)) && failed_tests "$scratch/wheel" ;;
   esac
 }
 

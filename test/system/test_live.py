@@ -338,7 +338,7 @@ def test_a_killed_rank_has_its_last_events_in_the_dump(start, tmp_path):
     kill(job.workers[-1])
     assert job.finish() == 137
     counts = [sum(e["pid"] == rank for e in trace_of(path).named("ALLREDUCE", "X")) for rank in range(2)]
-    assert min(counts) >= 20 and abs(counts[0] - counts[1]) <= 1, counts
+    assert min(counts) >= 20 and abs(counts[0] - counts[1]) <= 2, counts  # the last one may have been under way
 
 
 def test_steps_are_marked_in_a_timeline(run, tmp_path):

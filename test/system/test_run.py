@@ -53,11 +53,11 @@ def test_a_path_that_does_not_exist_exits_127(run):
 
 
 def test_a_file_that_is_not_executable_exits_126(run, tmp_path):
-    script = tmp_path / "train.py"
+    script = tmp_path / "train"
     script.write_text("print('hi')\n")
     job = run("-np", 2, script)
     assert job.code == 126
-    assert f"python {script}" in job.err
+    assert f"chmod +x {script}" in job.err
 
 
 def test_a_script_without_interpreter_line_runs_under_sh(run, tmp_path):

@@ -303,17 +303,22 @@ def all_tests(tree):
     for folder in ("autotune", "cmd", "configs", "discovery", "launcher", "runtime", "timeline"):
         (root / folder).mkdir()
     programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy", "clang++-19")]
-    for path in (*programs, root / "build-asan/fuzz/fuzz_argv", tree / "venv/bin/python"):
+    kubernetes = tree / ".cache/hvdrun/kubernetes-venv"
+    for path in (*programs, root / "build-asan/fuzz/fuzz_argv", tree / "venv/bin/python", root / "scripts/build_wheel.sh",
+                 kubernetes / "bin/python"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + FAILS)
         path.chmod(0o755)
     (root / "test/fuzz").mkdir(parents=True)
     (root / "test/fuzz/argv_fuzz.cc").touch()
+    (root / "test/kubernetes").mkdir()
+    for folder in (root / "test/kubernetes", kubernetes):
+        (folder / "requirements.txt").touch()
     (root / "test/quarantine.txt").write_text("# none but:\n2026-01-31 test_a.py::test_b slow\n")
     shutil.copy(REPO / "test" / "isolated.sh", root / "test")
 
     def run_it(*options, fails="nothing of this"):
-        env = {**environment(tree), "FAILS": fails, "HVD_TORCH_VENV": str(tree / "venv"), "HVD_FUZZ_SECONDS": "0"}
+        env = {**environment(tree), "FAILS": fails, "HOME": str(tree), "HVD_TORCH_VENV": str(tree / "venv"), "HVD_FUZZ_SECONDS": "0"}
         done = subprocess.run([script, *options], env=env, capture_output=True, text=True, timeout=DEADLINE)
         return done.returncode, done.stdout
 
@@ -347,6 +352,7 @@ def test_each_tier_runs_its_parts_and_names_them_with_their_budgets(tree, all_te
     ("--ci", "--build --preset asan", "build of asan"),
     ("--quick", "--dry-run", "clang-format"),
     ("--ci", "test/system", "test/system"),
+    ("--ci", "build_wheel.sh", "the wheel"),
     ("--ci", "--preset release -j", "unit, contract, simulation and model tests"),
 ])
 def test_a_part_that_fails_fails_the_run_and_the_others_go_on(all_tests, option, fails, named):

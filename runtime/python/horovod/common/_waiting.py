@@ -12,16 +12,19 @@ SLICE_MS = 10
 
 watchers = {}  # id -> weak reference to an object with `thread`, `is_busy` while it waits itself, tick(is_counted) and joined()
 _counts = {}  # thread -> blocking calls that it has ended
+_is_counting = False  # since the first watcher: when the others are freed depends on the rank
 
 
 def add(watcher):
+    global _is_counting
+    _is_counting = True
     key = id(watcher)
     watchers[key] = weakref.ref(watcher, lambda _: watchers.pop(key, None))
 
 
 def count():
     """A blocking call of this thread has come to its end: one that all ranks make in the same order."""
-    if watchers:
+    if _is_counting:
         thread = threading.get_ident()
         _counts[thread] = _counts.get(thread, 0) + 1
 

@@ -26,9 +26,10 @@ _MOST_ROWS = 64  # of which none is done
 _LIMIT = 1 << 62
 _HEAD = 12
 # Rounds in which a rank has to say no until the others go on without it. One is enough where it waits in a call that all ranks count,
-# has ended as many of them as the others, and there are no other process sets: that call needs the others. Else it may wait in one
-# that the others have ended already (another optimizer's step, say), or for ranks of another process set, and come by itself.
-_AT_ONCE, _LATE = 1, 50
+# has ended as many of them as the others, and there are no other process sets: that call needs the others. A few are where it waits for
+# another optimizer, or polls. Else it may wait in a call that the others have ended already, or for ranks of another process set, and
+# comes by itself.
+_AT_ONCE, _SOON, _LATE = 1, 5, 50
 # Columns of the head; the others are negatives of their predecessors, whose minimum tells the maximum.
 _STEP, _NAMES, _CALLS, _ALL_AT_STEP, _NONE_DROPS, _ALL_DROP, _PATIENCE, _NONE_SAYS_NO = 0, 2, 4, 6, 7, 8, 9, 10
 
@@ -173,7 +174,7 @@ class Agreement(object):
                 return
             _rows.pop(seat.outstanding, None)
             seat.outstanding = None
-        patience = _AT_ONCE if is_counted and _library.lib().hvd_process_set_ids(None, 0) == 1 else _LATE
+        patience = _LATE if _library.lib().hvd_process_set_ids(None, 0) > 1 else _AT_ONCE if is_counted else _SOON
         nothing = [0] * len(self._members)
         try:
             self._submit(self._vote_of(NO, nothing, nothing, patience), seat)
