@@ -352,7 +352,6 @@ def test_each_tier_runs_its_parts_and_names_them_with_their_budgets(tree, all_te
     ("--ci", "--build --preset asan", "build of asan"),
     ("--quick", "--dry-run", "clang-format"),
     ("--ci", "test/system", "test/system"),
-    ("--ci", "build_wheel.sh", "the wheel"),
     ("--ci", "--preset release -j", "unit, contract, simulation and model tests"),
 ])
 def test_a_part_that_fails_fails_the_run_and_the_others_go_on(all_tests, option, fails, named):
