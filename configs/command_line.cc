@@ -83,7 +83,8 @@ std::vector<Source> SourcesOf(const Row& row, const ParsedOptions& options, cons
     std::optional<std::string> value = env(name.c_str());
     if (value && !value->empty()) sources.push_back({name, name + "=", FromVariable(row, *value)});
   }
-  if (auto key = file.values.find(std::string(row.yaml)); key != file.values.end()) {
+  if (auto key = file.values.find(std::string(row.yaml));
+      key != file.values.end() && !row.yaml.empty()) {
     std::string place = Format("{}:{}", file.name, key->second.line);
     std::string said = std::string(row.yaml) + ": ";
     sources.push_back({place, said, WithPlainUnit(row, key->second.text), place + ": "});

@@ -113,6 +113,10 @@ TEST(BadInput, WhatOnlyLooksBadIsAccepted) {
       {{"-np", "1", "--config-file", "job.yaml", "a"}, "", ""},
       {{"-np", "1", "--config-file", "job.yaml", "a"}, "", "# nothing but words\n"},
       {{"-np", "1", "--config-file", "job.yaml", "a"}, "", "---\n...\n"},
+      {{"-np", "1", "--config-file", "job.yaml", "a"},
+       "",
+       "\"\": x\n"},  // many settings have no key
+      {{"-np", "1", "--config-file", "job.yaml", "a"}, "", "!!map : ~}\n# end"},
       {{"-np", "1", "--config-file", "job.yaml", "a"}, "", "logging:\n"},
       {{"-np", "1", "--", "-odd"}, ""},
       {{"-np", "1", "a"}, "", "", "HOROVOD_LOG_LEVEL="},
