@@ -148,8 +148,10 @@ def cgroups():
 
 
 def job_id_of(processes):
-    for pid in processes:
-        found = re.search(rb"(?:^|\0)HVD_JOB_ID=([0-9a-f]{16})\0", read_proc(pid, "environ"))
-        if found:
-            return found.group(1).decode()
+    """The job's own id. An agent's is that plus the number of its host, and HVD_JOB_ID is the agent's."""
+    environments = [read_proc(pid, "environ") for pid in processes]
+    for name in (rb"TORCHELASTIC_RUN_ID", rb"HVD_JOB_ID"):
+        found = [re.search(rb"(?:^|\0)" + name + rb"=([0-9a-f]{16})\0", environment) for environment in environments]
+        if any(found):
+            return min(match.group(1).decode() for match in found if match)
     return None
