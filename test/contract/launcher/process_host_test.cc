@@ -229,7 +229,7 @@ TEST_P(LocalProcessHostTest, AWorkerReadsItsFunctionAndWritesItsResult) {
   ASSERT_EQ(::write(function[1], "f", 1), 1);
   ASSERT_EQ(::write(kept[1], "k", 1), 1);
   for (int fd : {function[1], kept[1]}) ::close(fd);
-  SpawnRequest request{{"sh", "-c", "cat <&3; echo; (cat <&4; echo) >&5; ls /proc/$$/fd | wc -l"},
+  SpawnRequest request{{"sh", "-c", "cat <&3; echo; (cat <&4; echo) >&5; exec ls /proc/self/fd"},
                        {"PATH=/bin:/usr/bin"},
                        "/"};
   request.kept_fd = kept[0];
@@ -239,15 +239,15 @@ TEST_P(LocalProcessHostTest, AWorkerReadsItsFunctionAndWritesItsResult) {
   ASSERT_GT(outcome.pid, 0) << outcome.reason;
   ASSERT_TRUE(RunUntil([&] { return seen.Exited(1); }));
   EXPECT_EQ(seen.result[1], "f\n");
-  EXPECT_EQ(seen.out[1], "k\n6\n");
+  EXPECT_EQ(seen.out[1], "k\n0\n1\n2\n3\n4\n5\n6\n");  // 6 is the folder that ls reads
   EXPECT_TRUE(host->OutputEnded());
 }
 
 TEST_P(LocalProcessHostTest, AWorkerWithoutAFunctionHasNoMoreDescriptors) {
-  SpawnRequest request{{"sh", "-c", "ls /proc/$$/fd | wc -l"}, {"PATH=/bin:/usr/bin"}, "/"};
+  SpawnRequest request{{"ls", "/proc/self/fd"}, {"PATH=/bin:/usr/bin"}, "/"};
   host->Spawn(1, request);
   ASSERT_TRUE(RunUntil([&] { return seen.Exited(1); }));
-  EXPECT_EQ(seen.out[1], "3\n");
+  EXPECT_EQ(seen.out[1], "0\n1\n2\n3\n");  // 3 is the folder that ls reads
 }
 
 }  // namespace
