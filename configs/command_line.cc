@@ -13,6 +13,7 @@
 #include "configs/launcher_words.h"
 #include "configs/message_text.h"
 #include "configs/option_parser.h"
+#include "configs/setting_sources.h"
 #include "configs/settings_table.h"
 #include "configs/values.h"
 #include "configs/yaml_file.h"
@@ -25,33 +26,6 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr std::string_view kExample = "hvdrun -np 2 python train.py";
 
-// One place a value can come from. `said` ends with the separator that a person would write before
-// the value.
-struct Source {
-  std::string origin;
-  std::string said;
-  std::string text;
-  std::string place = "";  // prefix of messages: "job.yaml:3: "
-};
-
-struct ConfigFile {
-  std::string name;
-  std::map<std::string, YamlValue> values;
-};
-
-// A variable that means the opposite of its row is turned around; any other value stays as it is,
-// for the message.
-std::string FromVariable(const Row& row, const std::string& text) {
-  std::optional<bool> on = row.env_inverted ? ParseBool(text) : std::nullopt;
-  return on ? (*on ? "off" : "on") : text;
-}
-
-// A plain number of a row in other units than bytes gets its unit.
-std::string WithPlainUnit(const Row& row, const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return plain ? text + std::string(row.plain_unit) : text;
-}
-
 // The value as workers read it: switches as 1 and 0, as horovodrun writes them.
 std::string ToVariable(const Row& row, const std::string& value) {
   if (row.type != Type::kBool) return value;
@@ -62,38 +36,6 @@ std::string ToVariable(const Row& row, const std::string& value) {
 std::string OnOrOff(const Row& row, const std::string& text) {
   if (row.type != Type::kBool) return text;
   return ParseBool(text).value_or(false) ? "on" : "off";
-}
-
-// The sources of one row, strongest first.
-std::vector<Source> SourcesOf(const Row& row, const ParsedOptions& options, const EnvLookup& env,
-                              const ConfigFile& file) {
-  std::vector<Source> sources;
-  if (auto flag = options.values.find(row.name); flag != options.values.end()) {
-    const auto& [said, last, all] = flag->second;
-    if (row.type != Type::kList) {
-      sources.push_back({said, said + " ", WithPlainUnit(row, last)});
-    } else {
-      for (auto text = all.rbegin(); text != all.rend(); ++text) {
-        sources.push_back({said, said + " ", *text});
-      }
-    }
-  }
-  if (!row.env.empty()) {
-    std::string name(row.env);
-    std::optional<std::string> value = env(name.c_str());
-    if (value && !value->empty()) sources.push_back({name, name + "=", FromVariable(row, *value)});
-  }
-  if (auto key = file.values.find(std::string(row.yaml));
-      key != file.values.end() && !row.yaml.empty()) {
-    std::string place = Format("{}:{}", file.name, key->second.line);
-    std::string said = std::string(row.yaml) + ": ";
-    sources.push_back({place, said, WithPlainUnit(row, key->second.text), place + ": "});
-  }
-  if (!row.default_text.empty()) {
-    std::string_view said = row.flags.empty() ? row.name : row.flags.front();
-    sources.push_back({"default", std::string(said) + " ", std::string(row.default_text)});
-  }
-  return sources;
 }
 
 // Stores the strongest value of the row. Every origin is checked, so that a wrong one never hides
@@ -110,83 +52,62 @@ Result<SettingOrigin> ResolveRow(const Row& row, const std::vector<Source>& sour
     } else {
       resolved.value = *value;
       resolved.origin = source->origin;
+      resolved.strength = source->strength;
     }
   }
   return resolved;
 }
 
-Result<ConfigFile> LoadConfigFile(const ParsedOptions& options, const FileReader& read_file) {
-  ConfigFile file;
-  auto flag = options.values.find("config-file");
-  if (flag == options.values.end()) return file;
-  Result<std::string> text = read_file(flag->second.text);
-  if (!text.ok()) return text.status();
-  file.name = Printable(flag->second.text, kMaxShownPath);
-  Result<std::map<std::string, YamlValue>> values = ParseYaml(*text, file.name);
+Result<ConfigFile> ParseConfigFile(const std::string& path, std::string_view text,
+                                   Strength strength) {
+  ConfigFile file{.name = Printable(path, kMaxShownPath), .values = {}, .strength = strength};
+  Result<std::map<std::string, YamlValue>> values = ParseYaml(text, file.name);
   if (!values.ok()) return values.status();
   file.values = std::move(*values);
   return file;
 }
 
-std::string UnknownKeyWarning(const ConfigFile& file, const std::string& key, int line,
-                              const std::vector<std::string_view>& known) {
-  std::string warning =
-      Format("{}:{}: {} is not a setting and has no effect", file.name, line, Printable(key));
-  std::string_view nearest = NearestOf(key, known);
-  return nearest.empty() ? warning : warning + "; did you mean " + std::string(nearest) + "?";
-}
-
-// Keys that no setting has, one by one.
-std::vector<std::string> WarnAboutKeys(const ConfigFile& file) {
-  std::vector<std::string_view> known;
-  for (std::span<const Row> rows : {SettingRows(), HorovodRows()}) {
-    for (const Row& row : rows) {
-      if (!row.yaml.empty()) known.push_back(row.yaml);
-    }
-  }
-  std::vector<std::string> warnings;
-  for (const auto& [key, value] : file.values) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    warnings.push_back(UnknownKeyWarning(file, key, value.line, known));
-  }
-  return warnings;
-}
-
-bool AsksForNothing(const Row& row, const std::string& text) {
-  if (row.type == Type::kBool) return !ParseBool(text).value_or(false);
-  return text == row.default_text;
-}
-
-// "job.yaml:3: params.cycle_time_ms", "--cycle-time-ms"
-std::string NameIn(const Source& source) {
-  const std::string name = source.place + source.said;
-  return name.substr(0, name.find_last_not_of(" =:") + 1);
-}
-
-// The first of these settings that was said and asks for something, as it was said; empty: none.
-std::string FirstSaid(const std::function<bool(const Row&)>& wanted, const ParsedOptions& options,
-                      const EnvLookup& env, const ConfigFile& file) {
+// What a flag or a variable says; the default where neither does.
+std::string SaidOutsideOfFiles(std::string_view name, const Given& given) {
   for (const Row& row : SettingRows()) {
-    if (!wanted(row)) continue;
-    const std::vector<Source> sources = SourcesOf(row, options, env, file);
-    if (!sources.empty() && !AsksForNothing(row, sources.front().text))
-      return NameIn(sources.front());
+    if (row.name != name) continue;
+    const std::vector<Source> sources = SourcesOf(row, given);
+    return sources.empty() ? "" : sources.front().text;
   }
   return "";
 }
 
+// The file that was named, then those that are always there.
+Status LoadConfigFiles(const FileReader& read_file, const StandingSettings& standing,
+                       Given& given) {
+  if (const std::string path = SaidOutsideOfFiles("config-file", given); !path.empty()) {
+    const Result<std::string> text = read_file(path);
+    if (!text.ok()) return text.status();
+    Result<ConfigFile> file = ParseConfigFile(path, *text, Strength::kFile);
+    if (!file.ok()) return file.status();
+    given.files.push_back(std::move(*file));
+  }
+  if (!ParseBool(SaidOutsideOfFiles("standing-config", given)).value_or(true)) return Status::Ok();
+  for (const StandingFile& standing_file : standing.files) {
+    Result<ConfigFile> file =
+        ParseConfigFile(standing_file.path, standing_file.text, Strength::kStandingFile);
+    if (!file.ok()) return file.status();
+    given.files.push_back(std::move(*file));
+  }
+  return Status::Ok();
+}
+
 // Chooses the starter of the ranks, from the switches or the word, and refuses settings that do
 // not go with it.
-Status SettleController(const ParsedOptions& options, const EnvLookup& env, const ConfigFile& file,
-                        ParsedCommandLine& line) {
+Status SettleController(const Given& given, ParsedCommandLine& line) {
   Settings& settings = line.settings;
-  const bool gloo = options.values.contains("gloo");
+  const bool gloo = given.options.values.contains("gloo");
   if (gloo) settings.controller = "gloo";
   if (settings.use_mpi) settings.controller = "mpi";
   if (settings.use_jsrun) settings.controller = "jsrun";
   if (settings.tcp) settings.worker_environment.emplace_back("NCCL_IB_DISABLE=1");
   const auto said = [&](const std::function<bool(const Row&)>& wanted) {
-    return FirstSaid(wanted, options, env, file);
+    return FirstSaid(wanted, given);
   };
   if (RankLauncherOf(settings).empty()) {
     const std::string args =
@@ -203,10 +124,10 @@ Status SettleController(const ParsedOptions& options, const EnvLookup& env, cons
 }
 
 // Whether the workers use stock Horovod, for which its own settings mean something.
-bool IsForStock(const ParsedOptions& options, const EnvLookup& env, const ConfigFile& file) {
+bool IsForStock(const Given& given) {
   for (const Row& row : SettingRows()) {
     if (row.name != "stock-horovod") continue;
-    return !AsksForNothing(row, SourcesOf(row, options, env, file).front().text);
+    return !AsksForNothing(row, SourcesOf(row, given).front().text);
   }
   return false;
 }
@@ -226,13 +147,12 @@ struct HorovodAnswers {
 
 // The answers to settings of horovodrun: a refusal, or lines, one for each reason. A setting that
 // stock Horovod reads from a variable is passed on to it.
-Result<HorovodAnswers> AnswerHorovodSettings(const ParsedOptions& options, const EnvLookup& env,
-                                             const ConfigFile& file) {
+Result<HorovodAnswers> AnswerHorovodSettings(const Given& given) {
   HorovodAnswers answers;
-  const bool stock = IsForStock(options, env, file);
+  const bool stock = IsForStock(given);
   std::vector<std::pair<std::string_view, std::vector<std::string>>> by_reason;
   for (const HorovodSetting& setting : AnsweredSettings()) {
-    const std::vector<Source> sources = SourcesOf(setting.row, options, env, file);
+    const std::vector<Source> sources = SourcesOf(setting.row, given);
     if (sources.empty()) continue;
     const std::string& value = sources.front().text;
     if (stock && setting.answer != Answer::kRefused && !setting.row.env.empty()) {
@@ -242,7 +162,7 @@ Result<HorovodAnswers> AnswerHorovodSettings(const ParsedOptions& options, const
       continue;
     }
     if (AsksForNothing(setting.row, value) || setting.answer == Answer::kAsIs) continue;
-    const std::string name = NameIn(sources.front());
+    const std::string name = sources.front().Name();
     if (setting.answer == Answer::kRefused)
       return InvalidArgument(RefusalOf(*FindLauncherWord(name), name + " " + Printable(value)));
     auto same = std::find_if(by_reason.begin(), by_reason.end(),
@@ -342,6 +262,11 @@ void UseRestarts(Settings& settings, std::vector<SettingOrigin>& resolved) {
   SetOrigin(resolved, "max-failures", settings.max_failures, "--max-restarts");
 }
 
+// Variables and files that are always there are for other jobs, too.
+bool IsSaidForThisJob(Strength strength) {
+  return strength == Strength::kFlag || strength == Strength::kFile;
+}
+
 // Settings of elastic jobs that were said, by a flag or a key, for a job that is not one.
 std::vector<std::string> WarnAboutElastic(const std::vector<SettingOrigin>& resolved,
                                           const Settings& settings) {
@@ -351,9 +276,7 @@ std::vector<std::string> WarnAboutElastic(const std::vector<SettingOrigin>& reso
     if (!row.elastic_only) continue;
     auto setting = std::find_if(resolved.begin(), resolved.end(),
                                 [&](const SettingOrigin& s) { return s.name == row.name; });
-    const bool said =
-        setting != resolved.end() && setting->origin != "default" && setting->origin != row.env;
-    if (!said) continue;
+    if (setting == resolved.end() || !IsSaidForThisJob(setting->strength)) continue;
     warnings.push_back(setting->origin +
                        " has no effect: the job has a fixed size; --elastic, --min-np or "
                        "--host-discovery-script makes it elastic");
@@ -407,21 +330,33 @@ Status CountPerNode(ParsedOptions& options, const SlotCounter& count) {
   return Status::Ok();
 }
 
+// Keys and variables that no setting has are a warning, or an error where the user wants to be strict.
+Status CheckNames(const Given& given, const StandingSettings& standing, ParsedCommandLine& line) {
+  std::vector<std::string> unknown = UnknownNames(given, standing.variables);
+  if (unknown.empty()) return Status::Ok();
+  const auto strict = [](const Row& row) { return row.name == "strict-config"; };
+  if (const std::string said = FirstSaid(strict, given); !said.empty())
+    return InvalidArgument(unknown.front() + " (an error because of " + said + ")");
+  for (std::string& warning : unknown) line.warnings.push_back(std::move(warning));
+  return Status::Ok();
+}
+
 Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
                                   const FileReader& read_file, Verb verb,
-                                  const AllocationReader& read_allocation) {
-  Result<ConfigFile> file = LoadConfigFile(options, read_file);
-  if (!file.ok()) return file.status();
-  ParsedCommandLine line{.action = options.action, .warnings = WarnAboutKeys(*file)};
-  Result<HorovodAnswers> answers = AnswerHorovodSettings(options, env, *file);
+                                  const AllocationReader& read_allocation,
+                                  const StandingSettings& standing) {
+  Given given{.options = options, .env = env, .files = {}};
+  HVD_RETURN_IF_ERROR(LoadConfigFiles(read_file, standing, given));
+  ParsedCommandLine line{.action = options.action, .warnings = standing.warnings};
+  HVD_RETURN_IF_ERROR(CheckNames(given, standing, line));
+  Result<HorovodAnswers> answers = AnswerHorovodSettings(given);
   if (!answers.ok()) return answers.status();
   line.warnings.insert(line.warnings.end(), answers->lines.begin(), answers->lines.end());
   line.settings.worker_environment = std::move(answers->environment);
   std::vector<SettingOrigin> resolved;
   for (const Row& row : SettingRowsOf(verb)) {
     if (row.type == Type::kAction) continue;
-    Result<SettingOrigin> setting =
-        ResolveRow(row, SourcesOf(row, options, env, *file), line.settings);
+    Result<SettingOrigin> setting = ResolveRow(row, EffectiveSourcesOf(row, given), line.settings);
     if (!setting.ok()) return setting.status();
     if (!row.env.empty() && setting->origin != "default") {
       line.settings.worker_environment.push_back(std::string(row.env) + "=" +
@@ -430,7 +365,7 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
     resolved.push_back(std::move(*setting));
   }
   UseRestarts(line.settings, resolved);
-  HVD_RETURN_IF_ERROR(SettleController(options, env, *file, line));
+  HVD_RETURN_IF_ERROR(SettleController(given, line));
   for (std::string& warning : WarnAboutElastic(resolved, line.settings)) {
     line.warnings.push_back(std::move(warning));
   }
@@ -477,7 +412,8 @@ Result<std::string> ReadConfigFile(const std::string& path) {
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env, const FileReader& read_file,
                                            Verb verb, const AllocationReader& read_allocation,
-                                           const SlotCounter& count_slots) {
+                                           const SlotCounter& count_slots,
+                                           const StandingSettings& standing) {
   std::span<const Row> rows = SettingRowsOf(verb);
   std::vector<Row> understood(rows.begin(), rows.end());
   understood.insert(understood.end(), HorovodRows().begin(), HorovodRows().end());
@@ -490,7 +426,7 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
   if (options->action == Action::kVersion) {
     return ParsedCommandLine{.action = Action::kVersion, .text = "hvdrun " HVD_VERSION "\n"};
   }
-  return Resolve(std::move(*options), env, read_file, verb, read_allocation);
+  return Resolve(std::move(*options), env, read_file, verb, read_allocation, standing);
 }
 
 }  // namespace hvd

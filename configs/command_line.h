@@ -12,6 +12,7 @@
 
 #include "configs/settings.h"
 #include "configs/settings_table.h"
+#include "configs/standing_settings.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -54,7 +55,7 @@ using SlotCounter = std::function<uint32_t(std::string_view kind)>;
 Result<std::string> ReadConfigFile(const std::string& path);
 
 // `args` is argv without the program's name and the verb; hvdrun doctor needs neither -np nor a
-// command. Precedence: default < configuration file < environment < flag. A usage error is
+// command. Precedence: default < standing files < --config-file < environment < flag. A usage error is
 // kInvalidArgument with one sentence that names the value and one that would work (exit code 2).
 // `read_allocation` is asked where nothing names the hosts.
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
@@ -62,7 +63,8 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const FileReader& read_file = ReadConfigFile,
                                            Verb verb = Verb::kRun,
                                            const AllocationReader& read_allocation = {},
-                                           const SlotCounter& count_slots = {});
+                                           const SlotCounter& count_slots = {},
+                                           const StandingSettings& standing = {});
 
 }  // namespace hvd
 

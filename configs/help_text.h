@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "configs/setting_strength.h"
 #include "configs/settings_table.h"
 
 namespace hvd {
@@ -14,6 +15,7 @@ struct SettingOrigin {
   std::string_view name;
   std::string value;   // empty: not set
   std::string origin;  // "default", "-np", "HOROVOD_LOG_LEVEL", "job.yaml:3"
+  Strength strength = Strength::kDefault;
 };
 
 // hvdrun -h: one screen.

@@ -50,6 +50,8 @@ std::span<const ManRow> EnvironmentRows() {
        "Set in the workers: the place of the rank."},
       {"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
        "Set in the workers, with the other variables of torchrun, for torch.distributed."},
+      {"HVDRUN_...",
+       "Each option has such a variable: HVDRUN_SSH_PORT is --ssh-port. A list has none."},
       {"HVD_RUNTIME", "Set in the workers: the libhvd.so that they load."},
       {"OMP_NUM_THREADS", "Set in the workers to their share of the cores; see --omp-threads."},
   };
@@ -61,6 +63,8 @@ std::span<const ManRow> FileRows() {
       {"~/.ssh/config, ~/.ssh/known_hosts",
        "How other hosts are reached, and their keys. known_hosts is written to with "
        "--ssh-host-keys accept-new only."},
+      {"/etc/hvdrun/config.yaml, ~/.config/hvdrun/config.yaml",
+       "Settings of all jobs of this machine, and of yours; see --standing-config."},
       {"~/.cache/hvdrun",
        "On other hosts: copies of hvdrun for jobs of builds that are not installed there. They may "
        "be removed while no job runs."},

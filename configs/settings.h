@@ -33,6 +33,8 @@ struct Settings {
   bool verbose = false;
   bool quiet = false;
   std::string config_file;  // empty: none
+  bool standing_config = true;
+  bool strict_config = false;
 
   // Hosts; empty or 0: not given.
   std::string hosts;

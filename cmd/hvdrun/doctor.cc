@@ -21,7 +21,7 @@ namespace hvd {
 int DoctorVerb(const std::vector<std::string>& args) {
   Result<ParsedCommandLine> parsed = ParseCommandLine(
       args, [](const char* name) { return GetEnv(name); }, ReadConfigFile, Verb::kDoctor,
-      ReadAllocationHere());
+      ReadAllocationHere(), {}, ReadStandingSettings(AllEnv()));
   if (!parsed.ok()) return UsageError(parsed.status());
   if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
   if (parsed->action == Action::kVersion) parsed->text = VersionText();

@@ -284,7 +284,7 @@ int RunVerb(const std::vector<std::string>& args) {
   if (Status status = CheckVerb(args); !status.ok()) return UsageError(status);
   Result<ParsedCommandLine> parsed = ParseCommandLine(
       args, [](const char* name) { return GetEnv(name); }, ReadConfigFile, Verb::kRun,
-      ReadAllocationHere(), CountSlots);
+      ReadAllocationHere(), CountSlots, ReadStandingSettings(AllEnv()));
   if (!parsed.ok()) return UsageError(parsed.status());
   if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
   if (parsed->action == Action::kVersion) parsed->text = VersionText();

@@ -146,6 +146,77 @@ TEST(CommandLine, FlagBeatsVariableBeatsFileBeatsDefault) {
   EXPECT_EQ(level(Parse(with_flag, env, yaml)), "ERROR");
 }
 
+Result<ParsedCommandLine> ParseStanding(const Args& args, const StandingSettings& standing,
+                                        const Env& env = {}) {
+  auto lookup = [&](const char* name) -> std::optional<std::string> {
+    auto found = env.find(name);
+    return found == env.end() ? std::nullopt : std::optional(found->second);
+  };
+  auto read = [](const std::string&) -> Result<std::string> {
+    return std::string("launcher: {ssh_port: 3}");
+  };
+  return ParseCommandLine(args, lookup, read, Verb::kRun, {}, {}, standing);
+}
+const StandingSettings kUserAndMachine = {
+    {{"/home/a/config.yaml", "launcher: {ssh_port: 2, num_proc: 5}"},
+     {"/etc/config.yaml", "launcher: {ssh_port: 1}\nlogging: {level: ERROR}"}},
+    {},
+    {}};
+
+TEST(CommandLine, FilesOfUserAndMachineAreWeakerThanAFileThatIsNamed) {
+  EXPECT_EQ(ParseStanding({"true"}, kUserAndMachine)->settings.ssh_port, 2);
+  EXPECT_EQ(ParseStanding({"true"}, kUserAndMachine)->settings.num_proc, 5);
+  EXPECT_EQ(ParseStanding({"--config-file", "f", "true"}, kUserAndMachine)->settings.ssh_port, 3);
+  EXPECT_EQ(
+      ParseStanding({"true"}, kUserAndMachine, {{"HVDRUN_CONFIG_FILE", "f"}})->settings.ssh_port,
+      3);
+  EXPECT_EQ(ParseStanding({"-p", "4", "true"}, kUserAndMachine)->settings.ssh_port, 4);
+  const auto none = ParseStanding({"--no-standing-config", "-np", "1", "true"}, kUserAndMachine);
+  EXPECT_EQ(none->settings.ssh_port, 0);
+  EXPECT_THAT(ParseStanding({"--print-config"}, kUserAndMachine)->text,
+              ContainsRegex("ssh-port +2 +/home/a/config.yaml:1"));
+}
+
+TEST(CommandLine, EverySettingHasAVariable) {
+  EXPECT_EQ(Parse({"true"}, {{"HVDRUN_NUM_PROC", "3"}})->settings.num_proc, 3);
+  EXPECT_EQ(Parse({"true"}, {{"HVDRUN_NUM_PROC", "3"}, {"HVDRUN_STALL_CHECK", "off"}})
+                ->settings.stall_check,
+            false);
+  const auto level =
+      Parse({"-np", "1", "true"}, {{"HVDRUN_LOG_LEVEL", "ERROR"}, {"HOROVOD_LOG_LEVEL", "DEBUG"}});
+  EXPECT_EQ(level->settings.log_level, "ERROR");
+  EXPECT_THAT(level->settings.worker_environment, Contains("HOROVOD_LOG_LEVEL=ERROR"));
+  EXPECT_THAT(Parse({"true"}, {{"HVDRUN_NUM_PROC", "many"}}).status().message(),
+              HasSubstr("HVDRUN_NUM_PROC=many"));
+}
+
+TEST(CommandLine, AStrongerSourceOverrulesAnotherSettingOfItsGroup) {
+  const StandingSettings hosts = {{{"/etc/c", "launcher: {hosts: 'a:2'}"}}, {}, {}};
+  const auto line = ParseStanding({"--hostfile", "h", "true"}, hosts);
+  EXPECT_EQ(line->settings.hosts, "");
+  EXPECT_EQ(line->settings.hostfile, "h");
+  const auto both = ParseStanding({"-H", "b:1", "true"}, hosts, {{"HVDRUN_HOSTFILE", "h"}});
+  EXPECT_EQ(both->settings.hosts, "b:1");
+  EXPECT_EQ(both->settings.hostfile, "");
+}
+
+TEST(CommandLine, UnknownVariablesAreWarningsOrErrorsAsTheUserSays) {
+  const StandingSettings misspelt = {{}, {}, {"PATH", "HVDRUN_SHH_PORT"}};
+  EXPECT_THAT(ParseStanding({"-np", "1", "true"}, misspelt)->warnings,
+              ElementsAre(AllOf(HasSubstr("HVDRUN_SHH_PORT is not a setting"),
+                                HasSubstr("did you mean HVDRUN_SSH_PORT?"))));
+  const auto strict = ParseStanding({"--strict-config", "-np", "1", "true"}, misspelt);
+  EXPECT_THAT(strict.status().message(),
+              AllOf(HasSubstr("HVDRUN_SHH_PORT"), HasSubstr("--strict-config")));
+}
+
+TEST(CommandLine, StandingSettingsOfElasticJobsSayNothingInOthers) {
+  const StandingSettings grace = {{{"/etc/c", "launcher: {reset_limit: 3}"}}, {}, {}};
+  EXPECT_THAT(ParseStanding({"-np", "1", "true"}, grace)->warnings, IsEmpty());
+  EXPECT_THAT(ParseStanding({"-np", "1", "--reset-limit", "3", "true"}, {})->warnings,
+              ElementsAre(HasSubstr("--reset-limit")));
+}
+
 TEST(CommandLine, WorkersGetWhatSomeoneSet) {
   Result<ParsedCommandLine> line =
       Parse({"-np", "1", "--log-level=info", "a"}, {{"HVD_TERMINATE_GRACE_SECONDS", "3"}});

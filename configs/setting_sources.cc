@@ -1,0 +1,185 @@
+#include "configs/setting_sources.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <span>
+
+#include "configs/horovod_settings.h"
+#include "configs/message_text.h"
+#include "configs/values.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+constexpr std::string_view kPrefix = "HVDRUN_";
+
+// A variable that means the opposite of its row is turned around; any other value stays as it is,
+// for the message.
+std::string FromVariable(const Row& row, const std::string& text) {
+  std::optional<bool> on = row.env_inverted ? ParseBool(text) : std::nullopt;
+  return on ? (*on ? "off" : "on") : text;
+}
+
+// A plain number of a row in other units than bytes gets its unit.
+std::string WithPlainUnit(const Row& row, const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return plain ? text + std::string(row.plain_unit) : text;
+}
+
+void AddFlag(const Row& row, const ParsedOptions& options, std::vector<Source>& sources) {
+  const auto flag = options.values.find(row.name);
+  if (flag == options.values.end()) return;
+  const auto& [said, last, all] = flag->second;
+  if (row.type != Type::kList) {
+    sources.push_back({Strength::kFlag, said, said + " ", WithPlainUnit(row, last)});
+    return;
+  }
+  for (auto text = all.rbegin(); text != all.rend(); ++text) {
+    sources.push_back({Strength::kFlag, said, said + " ", *text});
+  }
+}
+
+void AddVariables(const Row& row, const EnvLookup& env, std::vector<Source>& sources) {
+  const std::string launcher = LauncherVariable(row);
+  if (const auto value = launcher.empty() ? std::nullopt : env(launcher.c_str());
+      value && !value->empty()) {
+    sources.push_back({Strength::kVariable, launcher, launcher + "=", WithPlainUnit(row, *value)});
+  }
+  const std::string name(row.env);
+  if (const auto value = name.empty() ? std::nullopt : env(name.c_str());
+      value && !value->empty()) {
+    sources.push_back({Strength::kVariable, name, name + "=", FromVariable(row, *value)});
+  }
+}
+
+void AddKey(const Row& row, const ConfigFile& file, std::vector<Source>& sources) {
+  if (row.yaml.empty()) return;
+  const auto key = file.values.find(std::string(row.yaml));
+  if (key == file.values.end()) return;
+  const std::string place = Format("{}:{}", file.name, key->second.line);
+  sources.push_back({file.strength, place, std::string(row.yaml) + ": ",
+                     WithPlainUnit(row, key->second.text), place + ": "});
+}
+
+// Of the strongest source that asks for something.
+Strength StrengthOf(const Row& row, const std::vector<Source>& sources) {
+  for (const Source& source : sources) {
+    if (!AsksForNothing(row, source.text)) return source.strength;
+  }
+  return Strength::kDefault;
+}
+
+// `prefix` is of all of them.
+std::string WithProposal(const std::string& warning, std::string_view name,
+                         std::span<const std::string_view> known, std::string_view prefix = "") {
+  const std::string_view nearest = NearestOf(name, known);
+  if (nearest.empty()) return warning;
+  return warning + "; did you mean " + std::string(prefix) + std::string(nearest) + "?";
+}
+
+std::vector<std::string_view> KnownKeys() {
+  std::vector<std::string_view> known;
+  for (std::span<const Row> rows : {SettingRows(), HorovodRows()}) {
+    for (const Row& row : rows) {
+      if (!row.yaml.empty()) known.push_back(row.yaml);
+    }
+  }
+  return known;
+}
+
+std::vector<std::string> UnknownKeys(const Given& given) {
+  std::vector<std::string> unknown;
+  const std::vector<std::string_view> known = KnownKeys();
+  for (const ConfigFile& file : given.files) {
+    for (const auto& [key, value] : file.values) {
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      const std::string said = Format("{}:{}: {}", file.name, value.line, Printable(key));
+      unknown.push_back(WithProposal(said + " is not a setting and has no effect", key, known));
+    }
+  }
+  return unknown;
+}
+
+}  // namespace
+
+std::string Source::Name() const {
+  const std::string name = place + said;
+  return name.substr(0, name.find_last_not_of(" =:") + 1);
+}
+
+std::string LauncherVariable(const Row& row) {
+  if (row.hidden || row.type == Type::kAction || row.type == Type::kList) return "";
+  std::string name(kPrefix);
+  for (char c : row.name) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+std::vector<Source> SourcesOf(const Row& row, const Given& given) {
+  std::vector<Source> sources;
+  AddFlag(row, given.options, sources);
+  AddVariables(row, given.env, sources);
+  for (const ConfigFile& file : given.files) AddKey(row, file, sources);
+  if (!row.default_text.empty()) {
+    std::string_view said = row.flags.empty() ? row.name : row.flags.front();
+    sources.push_back(
+        {Strength::kDefault, "default", std::string(said) + " ", std::string(row.default_text)});
+  }
+  return sources;
+}
+
+std::vector<Source> EffectiveSourcesOf(const Row& row, const Given& given) {
+  std::vector<Source> sources = SourcesOf(row, given);
+  if (row.group.empty()) return sources;
+  Strength strongest = Strength::kDefault;
+  for (const Row& other : SettingRows()) {
+    if (other.group != row.group || other.name == row.name) continue;
+    strongest = std::max(strongest, StrengthOf(other, SourcesOf(other, given)));
+  }
+  if (StrengthOf(row, sources) >= strongest) return sources;
+  std::erase_if(sources,
+                [](const Source& source) { return source.strength != Strength::kDefault; });
+  return sources;
+}
+
+bool AsksForNothing(const Row& row, const std::string& text) {
+  if (row.type == Type::kBool) return !ParseBool(text).value_or(false);
+  return text == row.default_text;
+}
+
+std::string FirstSaid(const std::function<bool(const Row&)>& wanted, const Given& given) {
+  for (const Row& row : SettingRows()) {
+    if (!wanted(row)) continue;
+    const std::vector<Source> sources = EffectiveSourcesOf(row, given);
+    if (!sources.empty() && !AsksForNothing(row, sources.front().text))
+      return sources.front().Name();
+  }
+  return "";
+}
+
+std::vector<std::string> UnknownNames(const Given& given,
+                                      const std::vector<std::string>& variables) {
+  std::vector<std::string> unknown = UnknownKeys(given);
+  std::vector<std::string> names;
+  for (std::span<const Row> rows : {SettingRows(), HorovodRows()}) {
+    for (const Row& row : rows) {
+      if (std::string name = LauncherVariable(row); !name.empty())
+        names.push_back(name.substr(kPrefix.size()));
+    }
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (std::string_view variable : variables) {
+    if (!variable.starts_with(kPrefix)) continue;
+    const std::string_view name = variable.substr(kPrefix.size());
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string said = "the variable " + Printable(variable);
+    unknown.push_back(
+        WithProposal(said + " is not a setting and has no effect", name, known, kPrefix));
+  }
+  return unknown;
+}
+
+}  // namespace hvd

@@ -1,0 +1,77 @@
+#include "configs/standing_settings.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "configs/command_line.h"
+#include "configs/message_text.h"
+
+namespace hvd {
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+std::string ValueOf(const Environment& environment, const std::string& wanted) {
+  for (const auto& [name, value] : environment) {
+    if (name == wanted) return value;
+  }
+  return "";
+}
+
+// Empty: neither variable names a folder.
+std::string UserFolder(const Environment& environment) {
+  const std::string config = ValueOf(environment, "XDG_CONFIG_HOME");
+  if (config.starts_with('/')) return config + "/hvdrun";
+  const std::string home = ValueOf(environment, "HOME");
+  return home.starts_with('/') ? home + "/.config/hvdrun" : "";
+}
+
+// Why others could have written there; empty: only root and this user can.
+std::string WhoElseMayWrite(const struct stat& at) {
+  if (at.st_uid != 0 && at.st_uid != ::geteuid()) return "belongs to another user";
+  if ((at.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "may be written by others";
+  return "";
+}
+
+void AddFile(const std::string& folder, StandingSettings& standing) {
+  const std::string path = folder + "/config.yaml";
+  struct stat file, in;
+  if (::stat(path.c_str(), &file) != 0 || ::stat(folder.c_str(), &in) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+      standing.warnings.push_back(Quoted(path, kMaxShownPath) +
+                                  " is ignored: " + std::generic_category().message(errno));
+    return;
+  }
+  std::string why = WhoElseMayWrite(file);
+  if (why.empty() && !WhoElseMayWrite(in).empty()) why = "its folder " + WhoElseMayWrite(in);
+  if (!why.empty()) {
+    standing.warnings.push_back(Quoted(path, kMaxShownPath) +
+                                " is ignored: it must be root's or yours and "
+                                "writable by nobody else, but " +
+                                (why.starts_with("its") ? why : "it " + why));
+    return;
+  }
+  Result<std::string> text = ReadConfigFile(path);
+  if (!text.ok()) {
+    standing.warnings.push_back(text.status().message());
+    return;
+  }
+  standing.files.push_back({path, std::move(*text)});
+}
+
+}  // namespace
+
+StandingSettings ReadStandingSettings(const Environment& environment,
+                                      const std::string& machine_folder) {
+  StandingSettings standing;
+  for (const auto& [name, value] : environment) standing.variables.push_back(name);
+  if (const std::string folder = UserFolder(environment); !folder.empty())
+    AddFile(folder, standing);
+  AddFile(machine_folder, standing);
+  return standing;
+}
+
+}  // namespace hvd
