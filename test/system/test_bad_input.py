@@ -206,6 +206,19 @@ def test_hosts_may_stand_in_the_file(run, tmp_path):
     assert job.code == 0 and "not a setting" not in job.err, job.err
 
 
+def test_settings_of_the_user_are_read_unless_others_may_write_them(run, tmp_path):
+    file = tmp_path / "hvdrun" / "config.yaml"
+    file.parent.mkdir(mode=0o755)
+    file.write_text("launcher:\n  num_proc: 2\n")
+    file.chmod(0o644)
+    environment = {"XDG_CONFIG_HOME": str(tmp_path), "HVDRUN_STANDING_CONFIG": "1"}
+    job = run("sh", "-c", "echo $HOROVOD_SIZE", env=environment)
+    assert (job.code, job.out.count(":2\n"), job.err) == (0, 2, "")
+    file.chmod(0o666)
+    job = run("-np", 1, "sh", "-c", "echo $HOROVOD_SIZE", env=environment)
+    assert (job.code, job.out) == (0, "[0]<stdout>:1\n") and "may be written by others" in job.err
+
+
 def test_an_empty_file_is_a_file(run, tmp_path):
     file = tmp_path / "empty.yaml"
     file.write_text("")

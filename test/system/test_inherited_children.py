@@ -9,7 +9,7 @@ import uuid
 import pytest
 from conftest import DEADLINE, children_of, environ_has, hvdrun_path, is_alive, kill, pids, wait_until
 
-STRANGER = "HVDRUN_TEST_STRANGER"
+STRANGER = "HVD_TEST_STRANGER"
 
 
 class Strangers:
