@@ -385,8 +385,9 @@ class ElasticSim::World {
     worker.there = worker.waits = false;
     const uint64_t generation = std::exchange(worker.generation, 0);
     const auto pid = static_cast<int32_t>(1000 + w);
+    const uint64_t commits = worker.commits;  // a loss may add workers, and so move this one
     if (generation != 0) Happens(RankLost{w, pid, generation, Stamp(), "its process is gone"});
-    Later(Within(0, 40), [this, w, pid, end, words, commits = worker.commits] {
+    Later(Within(0, 40), [this, w, pid, end, words, commits] {
       if (hosts_[workers_[w].host].over) return;
       Happens(WorkerExited{w, pid, end, Stamp(), words, false, commits});
     });
