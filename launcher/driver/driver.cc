@@ -46,7 +46,8 @@ std::string Hint(const DriverParts& parts) {
   const JobState& state = parts.state;
   if (!state.failure || state.failure->kind != JobFailure::Kind::kRank) return "";
   const std::optional<uint32_t> cause = FirstFailedRank(state);
-  return cause ? FailureHint(parts.options.command, state.ranks[*cause].last_stderr,
+  return cause ? FailureHint(parts.options.command,
+                             state.ranks[*cause].end ? state.ranks[*cause].end->last_stderr : "",
                              parts.port_taken.value_or(""))
                : "";
 }

@@ -82,8 +82,7 @@ std::vector<uint32_t> DriverParts::HostsAtWork() const {
   std::set<uint32_t> hosts;
   for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
     const uint32_t host = state.plan.ranks[worker].host;
-    if (state.ranks[worker].phase == RankPhase::kRunning && state.host_open[host])
-      hosts.insert(host);
+    if (state.ranks[worker].running() && state.host_open[host]) hosts.insert(host);
   }
   return {hosts.begin(), hosts.end()};
 }

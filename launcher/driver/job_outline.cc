@@ -5,12 +5,11 @@
 namespace hvd {
 namespace {
 
-const char* StateText(RankPhase phase) {
-  switch (phase) {
-    case RankPhase::kRunning: return "outside";
-    case RankPhase::kEnded: return "ended";
-    default: return "starting";
-  }
+// Whether it is in a generation, its agent tells.
+const char* StateText(const RankRecord& record) {
+  if (record.waiting() && record.init.is_spare) return "spare";
+  if (record.ended()) return "ended";
+  return record.running() ? "outside" : "starting";
 }
 
 }  // namespace
@@ -22,13 +21,13 @@ JobView OutlineOf(const JobState& state, const std::string& job_id) {
   if (state.phase == JobPhase::kOpening) return view;  // its plan may change
   for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
     const RankRecord& record = state.ranks[worker];
-    if (!state.fixed() && record.phase == RankPhase::kEnded) continue;
+    if (!state.fixed() && record.ended()) continue;
     RankView rank;
     rank.worker = worker;
     rank.rank = record.rank;
     rank.host = state.plan.hosts[state.plan.ranks[worker].host];
     rank.pid = record.pid;
-    rank.state = record.is_spare ? "spare" : StateText(record.phase);
+    rank.state = StateText(record);
     view.ranks.push_back(std::move(rank));
   }
   std::stable_sort(view.ranks.begin(), view.ranks.end(),
@@ -41,8 +40,8 @@ JobCounts CountsOf(const JobState& state) {
   if (state.phase == JobPhase::kOpening) return {};  // its plan may change
   uint32_t present = 0, running = 0;
   for (const RankRecord& rank : state.ranks) {
-    present += rank.phase != RankPhase::kEnded && !rank.leaving;
-    running += rank.phase == RankPhase::kRunning;
+    present += !rank.ended() && !rank.leaving();
+    running += rank.running();
   }
   if (state.fixed()) return {static_cast<uint32_t>(state.ranks.size()), running};
   // While a lost rank is replaced it still counts.

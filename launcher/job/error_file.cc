@@ -47,9 +47,9 @@ void AddRank(Json& json, const JobState& state, uint32_t number) {
     json["signal"] = rank.end->value;
     json["signal_name"] = SignalName(rank.end->value);
   }
-  json["out_of_memory"] = rank.out_of_memory;
-  json["inside_world"] = rank.lost;
-  json["stderr"] = rank.last_stderr;
+  json["out_of_memory"] = rank.end && rank.end->out_of_memory;
+  json["inside_world"] = rank.loss.has_value();
+  json["stderr"] = rank.end ? rank.end->last_stderr : "";
   json["others_ended"] = CountEndedBecause(state, number);
 }
 

@@ -49,7 +49,7 @@ bool HostTransition::AllHadFinished(uint32_t host) const {
       if (!rank.end) return false;
       others = true;
     } else if (!rank.end) {
-      const bool said_goodbye = rank.departed_ns != 0 && !rank.lost && !rank.is_consequence;
+      const bool said_goodbye = rank.parting && !rank.loss && !rank.is_consequence();
       if (!said_goodbye) return false;
     }
   }
@@ -71,9 +71,8 @@ void HostTransition::Take(const AgentLost& event) {
   for (const Placement& place : state_.plan.ranks) {
     if (place.host != event.host) continue;
     RankRecord& rank = state_.ranks[place.rank];
-    took_ranks = took_ranks || rank.phase != RankPhase::kEnded;
-    state_.Becomes(rank, RankPhase::kEnded);
-    state_.Waits(rank, false);
+    took_ranks = took_ranks || !rank.ended();
+    state_.Move(rank, WorkerState::kEnded);
   }
   if (took_ranks && had_finished) {
     change_.Tell("host " + state_.plan.hosts[event.host] + " was lost: " + event.reason +

@@ -26,7 +26,7 @@ void ReportMissingRanks(JobChange& change) {
   JobState::InitWatch& watch = *change.state.init_watch;
   std::vector<uint32_t> missing;
   for (uint32_t r = 0; r < change.state.ranks.size(); ++r) {
-    if (!change.state.ranks[r].waiting) missing.push_back(r);
+    if (!change.state.ranks[r].waiting()) missing.push_back(r);
   }
   size_t waiting = change.state.ranks.size() - missing.size();
   std::string sentence =

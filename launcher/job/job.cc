@@ -144,7 +144,7 @@ void JobTransition::On(const StallExplained& event) {
 void JobTransition::On(const RankStopped& event) {
   const std::optional<uint32_t> worker = state_.WorkerOf(event.rank);
   if (!worker) return;
-  state_.ranks[*worker].stopped = true;
+  state_.stopped.insert(*worker);
   if (change_.MayReplace()) EndStopped(members_, *worker);
 }
 

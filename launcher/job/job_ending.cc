@@ -81,7 +81,7 @@ void CutHostsOnTheirWay(JobChange& change) {
 
 // Nothing of the user's runs yet: agents that are there end, the others are given up.
 void EndOpening(JobChange& change) {
-  for (RankRecord& rank : change.state.ranks) change.state.Becomes(rank, RankPhase::kEnded);
+  for (RankRecord& rank : change.state.ranks) change.state.Move(rank, WorkerState::kEnded);
   change.state.phase = JobPhase::kFinishing;
   change.state.deadline = change.now + change.state.options.finish_limit;
   change.Do(FinishJob{});
@@ -111,7 +111,7 @@ void TellOfMissingGoodbyes(JobChange& change) {
   std::vector<uint32_t> ranks;
   for (uint32_t r = 0; r < change.state.ranks.size(); ++r) {
     const RankRecord& rank = change.state.ranks[r];
-    if (rank.lost && rank.end && rank.end->ok() && !rank.forgiven) ranks.push_back(r);
+    if (rank.loss && rank.end && rank.end->ok() && !rank.forgiven) ranks.push_back(r);
   }
   if (ranks.empty()) return;
   change.Tell(RanksText(change.state, ranks) +
@@ -123,10 +123,10 @@ void TellOfMissingGoodbyes(JobChange& change) {
 void FailOfLost(JobChange& change, bool with_code_0) {
   for (uint32_t r = 0; r < change.state.ranks.size(); ++r) {
     const RankRecord& rank = change.state.ranks[r];
-    if (!rank.lost || rank.forgiven || (rank.end && !with_code_0)) continue;
+    if (!rank.loss || rank.forgiven || (rank.end && !with_code_0)) continue;
     JobFailure failure;
     failure.rank = r;
-    return FailJob(change, std::move(failure), rank.lost_reason);
+    return FailJob(change, std::move(failure), rank.loss->reason);
   }
 }
 
@@ -184,7 +184,7 @@ void EndWaitForLeavers(JobChange& change) {
   change.state.leave_by.reset();
   const uint64_t generation = change.state.generation;
   FailOfLost(change, std::ranges::any_of(change.state.ranks, [generation](const RankRecord& rank) {
-               return rank.in_generation == generation && rank.phase != RankPhase::kEnded;
+               return rank.in_generation == generation && !rank.ended();
              }));
 }
 

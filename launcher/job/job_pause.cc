@@ -35,7 +35,7 @@ void NoteHeldUp(JobState& state, Duration away) {
   state.elastic.Shift(away);
   for (RankRecord& rank : state.ranks) {
     if (rank.end_by && *rank.end_by < TimePoint::max() - away) *rank.end_by += away;
-    rank.joined_at += away;
+    rank.init.since += away;
   }
 }
 

@@ -27,8 +27,8 @@ constexpr Duration kClocksMayStep = std::chrono::milliseconds(200);
 void RankTransition::Take(const WorkerStarted& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
-  if (rank.phase != RankPhase::kStarting) return;
-  state_.Becomes(rank, RankPhase::kRunning);
+  if (rank.ended() || rank.pid != 0) return;
+  if (rank.state == WorkerState::kStarting) state_.Move(rank, WorkerState::kOutside);
   rank.pid = event.pid;
   // Asked to end before it was known to run.
   if (state_.elastic.restart) change_.Do(SignalWorker{event.rank, SIGTERM});
@@ -44,7 +44,7 @@ void RankTransition::RunWhenAllBegun() {
 
 void RankTransition::Take(const WorkerNotStarted& event) {
   if (!Known(event.rank)) return;
-  state_.Becomes(state_.ranks[event.rank], RankPhase::kEnded);
+  state_.Move(state_.ranks[event.rank], WorkerState::kEnded);
   if (change_.MayReplace() && state_.generation > 0) {
     return LoseUnstarted(members_, event.rank, event.reason);
   }
@@ -61,21 +61,21 @@ void RankTransition::Take(const WorkerNotStarted& event) {
 
 void RankTransition::Take(const RankJoined& event) {
   if (!Known(event.rank)) return;
-  if (state_.ranks[event.rank].phase == RankPhase::kEnded) return;
+  if (state_.ranks[event.rank].ended()) return;
   TakeWaiting(members_, event.rank);
   if (!state_.fixed() || state_.counts.ended + state_.counts.lost == 0) return;
   for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
-    if (state_.ranks[r].phase == RankPhase::kEnded || state_.ranks[r].lost) return BreakWaiting(r);
+    if (!state_.ranks[r].alive()) return BreakWaiting(r);
   }
 }
 
 // Ranks that wait for a world which can no longer form are told so. `missing`: a rank that is gone.
 void RankTransition::BreakWaiting(uint32_t missing) {
   if (state_.counts.waiting == 0) return;
-  for (RankRecord& rank : state_.ranks) state_.Waits(rank, false);
+  for (RankRecord& rank : state_.ranks) state_.StopWaiting(rank);
   const RankRecord& gone = state_.ranks[missing];
   const std::string how = gone.end    ? EndText(*gone.end)
-                          : gone.lost ? "was lost"
+                          : gone.loss ? "was lost"
                                       : "could not be started";
   const std::string again = state_.generation > 0 ? " again" : "";
   const std::string reason =
@@ -89,8 +89,8 @@ void RankTransition::Take(const RankLeft& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   members_.LeaveGeneration(event.rank);
-  rank.in_generation = 0;
-  if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, event.had_failed);
+  state_.LeaveWorld(rank);
+  if (!rank.parting) Part(event.rank, event.noticed_ns, event.had_failed);
 }
 
 // Had the job asked it to end by then? An event on a host that is far away, or was away, may be
@@ -102,24 +102,21 @@ bool RankTransition::WasAsked(uint32_t rank, int64_t stamp_ns) const {
   return !moment || moment->at + moment->uncertainty + kClocksMayStep >= *state_.asked_at;
 }
 
-void RankTransition::Departs(uint32_t rank, int64_t stamp_ns, bool had_failed) {
-  state_.ranks[rank].departed_ns = stamp_ns;
-  state_.ranks[rank].is_consequence = had_failed || WasAsked(rank, stamp_ns);
+void RankTransition::Part(uint32_t rank, int64_t stamp_ns, bool had_failed) {
+  state_.ranks[rank].parting = Parting{stamp_ns, had_failed || WasAsked(rank, stamp_ns)};
 }
 
 void RankTransition::Take(const RankLost& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
-  state_.Waits(rank, false);
+  state_.StopWaiting(rank);
   if (event.generation == 0 || rank.in_generation != event.generation) return;
   members_.LoseMember(event.rank);
   rank.in_generation = 0;
-  state_.counts.lost += !rank.lost;
-  rank.lost = true;
-  rank.lost_when_asked = WasAsked(event.rank, event.noticed_ns);
-  Departs(event.rank, event.noticed_ns, event.had_failed);
-  rank.lost_reason = event.reason;
-  rank.doing = event.doing;
+  if (!rank.ended()) state_.Move(rank, WorkerState::kLost);
+  state_.counts.lost += !rank.loss;
+  rank.loss = Loss{WasAsked(event.rank, event.noticed_ns), event.reason, event.doing};
+  Part(event.rank, event.noticed_ns, event.had_failed);
   if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
   change_.Do(BreakGeneration{event.generation, event.reason});
   // The meaning of that is decided when the rank has ended; until then it may touch the memory of
@@ -140,20 +137,16 @@ void RankTransition::FailOf(uint32_t rank, std::string reason) {
 void RankTransition::Take(const WorkerExited& event) {
   if (!Known(event.rank) || state_.ranks[event.rank].end) return;
   RankRecord& rank = state_.ranks[event.rank];
-  state_.Becomes(rank, RankPhase::kEnded);
-  state_.Waits(rank, false);
-  rank.end = event.end;
-  rank.last_stderr = event.last_stderr;
-  rank.out_of_memory = event.out_of_memory;
+  state_.Move(rank, WorkerState::kEnded);
   // A rank that was asked to end and then ends so, whether it had said goodbye before or not. After
   // Ctrl-C every failure is a consequence: of a KeyboardInterrupt, or of a peer that had one.
   const bool asked = WasAsked(event.rank, event.noticed_ns);
-  rank.ended_by_us =
-      asked && (!rank.lost || rank.lost_when_asked) &&
+  const bool by_us =
+      asked && (!rank.loss || rank.loss->when_asked) &&
       (state_.killing || event.end.by_signal || event.end.exit_code() > kSignalBase ||
        (state_.interrupting && !event.end.ok()));
-  rank.commits = event.commits;
-  if (rank.departed_ns == 0) Departs(event.rank, event.noticed_ns, false);
+  rank.end = WorkerEnd{event.end, by_us, event.out_of_memory, event.last_stderr, event.commits};
+  if (!rank.parting) Part(event.rank, event.noticed_ns, false);
   if (!change_.MayReplace()) BreakWaiting(event.rank);
   TakeEnd(members_, event.rank);
 }

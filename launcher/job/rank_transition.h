@@ -32,7 +32,7 @@ class RankTransition {
   bool WasAsked(uint32_t rank, int64_t stamp_ns) const;
   void BreakWaiting(uint32_t missing);
   void FailOf(uint32_t rank, std::string reason);
-  void Departs(uint32_t rank, int64_t stamp_ns, bool had_failed);
+  void Part(uint32_t rank, int64_t stamp_ns, bool had_failed);
 
   JobChange& change_;
   JobState& state_;

@@ -49,8 +49,8 @@ PARTS = {
     "launcher/job/hosts": ["launcher/agent/host", "launcher/channels", "launcher/text", "launcher/wire"],
     "launcher/job/policy": ["launcher/process", "launcher/text", "launcher/wire"],
     "launcher/job/report": ["launcher/job/hosts", "launcher/job/policy", "launcher/job/state", "launcher/text"],
-    "launcher/job/state": ["launcher/job/hosts", "launcher/job/policy", "launcher/relay", "launcher/text", "launcher/verdict",
-                           "launcher/wire"],
+    "launcher/job/state": ["launcher/job/hosts", "launcher/job/policy", "launcher/process", "launcher/relay", "launcher/text",
+                           "launcher/verdict", "launcher/wire"],
     "launcher/agent/workers": ["launcher/bundle", "launcher/environment", "launcher/gpu", "launcher/output", "launcher/places",
                                "launcher/process", "launcher/stock", "launcher/text", "launcher/wire"],
 }

@@ -495,7 +495,7 @@ class ElasticSim::World {
     uint32_t with_slot = 0;
     for (uint32_t w = 0; w < state_.ranks.size(); ++w) {
       const ElasticHost& host = elastic.hosts[state_.plan.ranks[w].host];
-      const bool alive = state_.ranks[w].phase != RankPhase::kEnded && !state_.ranks[w].lost;
+      const bool alive = state_.ranks[w].alive();
       with_slot += alive && host.listed && state_.plan.ranks[w].local_rank < host.slots;
     }
     if (with_slot > elastic.limits.max_np + elastic.limits.spares)
@@ -509,11 +509,10 @@ class ElasticSim::World {
     for (uint32_t w = 0; w < state_.ranks.size(); ++w) {
       const RankRecord& record = state_.ranks[w];
       const Placement& place = state_.plan.ranks[w];
-      if (record.phase != RankPhase::kEnded && !seats.emplace(place.host, place.local_rank).second)
+      if (!record.ended() && !seats.emplace(place.host, place.local_rank).second)
         Trouble("two workers have one slot");
-      const bool ended = record.phase == RankPhase::kEnded;
-      const bool failed = record.lost || (record.end && !record.end->ok());
-      if (ended && failed && !record.forgiven && !state_.failure)
+      const bool failed = record.loss || (record.end && !record.end->ok());
+      if (record.ended() && failed && !record.forgiven && !state_.failure)
         Trouble("the job goes on, and would blame worker " + std::to_string(w) + " later");
     }
   }

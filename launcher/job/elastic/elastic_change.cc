@@ -6,10 +6,7 @@
 
 namespace hvd {
 
-bool ElasticChange::IsAlive(uint32_t worker) const {
-  const RankRecord& record = state.ranks[worker];
-  return record.phase != RankPhase::kEnded && !record.lost;
-}
+bool ElasticChange::IsAlive(uint32_t worker) const { return state.ranks[worker].alive(); }
 
 std::vector<uint32_t> ElasticChange::AliveWorkers() const {
   std::vector<uint32_t> alive;
@@ -21,7 +18,7 @@ std::vector<uint32_t> ElasticChange::AliveWorkers() const {
 
 std::vector<uint32_t> ElasticChange::StayingWorkers() const {
   std::vector<uint32_t> staying = AliveWorkers();
-  std::erase_if(staying, [this](uint32_t worker) { return state.ranks[worker].leaving; });
+  std::erase_if(staying, [this](uint32_t worker) { return state.ranks[worker].leaving(); });
   return staying;
 }
 
@@ -35,7 +32,7 @@ Candidate ElasticChange::CandidateOf(uint32_t worker) const {
   const RankRecord& record = state.ranks[worker];
   const Placement& place = state.plan.ranks[worker];
   return {worker, place.host, place.local_rank,
-          record.member ? std::optional(record.rank) : std::nullopt, record.since_generation};
+          record.was_member() ? std::optional(record.rank) : std::nullopt, record.first_generation};
 }
 
 uint32_t ElasticChange::Needed() const {

@@ -23,12 +23,12 @@ void DismissLeaving(ElasticChange& change) {
   if (change.elastic.restart) return;  // all of them end
   for (uint32_t worker : change.AliveWorkers()) {
     RankRecord& record = change.state.ranks[worker];
-    if (!record.leaving || record.dismissed) continue;
+    if (record.stay != Stay::kLeaving) continue;
     // It leaves at a commit, once the others have its state.
-    if (record.member && (!record.waiting || !change.elastic.running)) continue;
-    record.dismissed = true;
-    if (record.waiting) {
-      change.state.Waits(record, false);
+    if (record.was_member() && (!record.waiting() || !change.elastic.running)) continue;
+    record.stay = Stay::kDismissed;
+    if (record.waiting()) {
+      change.state.StopWaiting(record);
       change.Do(DismissWorker{worker, "its slot is no longer part of the job"});
     } else {
       NoteIncomplete(change);
@@ -49,9 +49,9 @@ void FinishIfDone(ElasticChange& change) {
   if (any_member) return;
   for (uint32_t worker : change.AliveWorkers()) {
     RankRecord& record = change.state.ranks[worker];
-    if (record.member || record.dismissed) continue;
-    record.leaving = record.dismissed = true;
-    change.state.Waits(record, false);
+    if (record.was_member() || record.dismissed()) continue;
+    record.stay = Stay::kDismissed;
+    change.state.StopWaiting(record);
     EndUnused(change, worker);
   }
   // The job is over but for ranks that were dismissed before.

@@ -21,15 +21,14 @@ bool IsSurvivor(const Candidate& candidate) { return candidate.last_rank.has_val
 void TakeWaiting(ElasticChange& change, uint32_t worker) {
   RankRecord& record = change.state.ranks[worker];
   change.LeaveGeneration(worker);
-  if (record.dismissed) {  // before it heard of that
-    record.in_generation = 0;
+  change.state.LeaveWorld(record);
+  if (record.dismissed()) {  // before it heard of that
     return change.Do(DismissWorker{worker, "the job goes on, or has ended, without it"});
   }
-  change.state.Waits(record, true);
-  record.in_generation = 0;
-  record.departed_ns = 0;
-  record.is_consequence = false;
-  record.joined_at = change.now;
+  const bool is_spare = record.waiting() && record.init.is_spare;
+  change.state.Move(record, WorkerState::kInInit);
+  record.init = {change.now, is_spare};
+  record.parting.reset();
   change.elastic.any_joined = true;
   change.elastic.incomplete_since.reset();
 }
@@ -39,7 +38,7 @@ namespace {
 std::vector<Candidate> Waiting(const ElasticChange& change) {
   std::vector<Candidate> waiting;
   for (uint32_t worker : change.StayingWorkers()) {
-    if (change.state.ranks[worker].waiting) waiting.push_back(change.CandidateOf(worker));
+    if (change.state.ranks[worker].waiting()) waiting.push_back(change.CandidateOf(worker));
   }
   // Beyond the most that there may be, new ones are spares.
   std::stable_partition(waiting.begin(), waiting.end(), IsSurvivor);
@@ -53,7 +52,7 @@ std::vector<Candidate> Waiting(const ElasticChange& change) {
 bool SurvivorsWait(const ElasticChange& change) {
   return std::ranges::all_of(change.AliveWorkers(), [&change](uint32_t worker) {
     const RankRecord& record = change.state.ranks[worker];
-    return !record.member || record.waiting || record.dismissed;
+    return !record.was_member() || record.waiting() || record.dismissed();
   });
 }
 
@@ -61,9 +60,8 @@ namespace {
 
 // Until a lost process is gone it could write into memory that the survivors use.
 bool LostAreGone(const ElasticChange& change) {
-  return std::ranges::none_of(change.state.ranks, [](const RankRecord& record) {
-    return record.lost && record.phase != RankPhase::kEnded;
-  });
+  return std::ranges::none_of(
+      change.state.ranks, [](const RankRecord& record) { return record.loss && !record.ended(); });
 }
 
 // The one that has been in the job longest of those that wait, leaving or not.
@@ -71,7 +69,7 @@ std::optional<Candidate> SeniorThatWaits(const ElasticChange& change) {
   std::optional<Candidate> senior;
   for (uint32_t worker : change.AliveWorkers()) {
     const RankRecord& record = change.state.ranks[worker];
-    if (!record.member || !record.waiting) continue;
+    if (!record.was_member() || !record.waiting()) continue;
     const Candidate candidate = change.CandidateOf(worker);
     if (!senior || IsSenior(candidate, *senior)) senior = candidate;
   }
@@ -106,6 +104,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   }
   ++change.state.generation;
   change.state.ending.reset();
+  change.state.stopped.clear();
   change.elastic.generation =
       change.state.fixed() ? GenerationOf(change.state.plan) : ArrangeRanks(std::move(candidates));
   change.elastic.broken = false;
@@ -115,15 +114,13 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
     RankRecord& record = change.state.ranks[member.worker];
     const Placement& place = change.state.plan.ranks[member.worker];
     // It has outlived a generation.
-    if (record.member && !change.state.fixed())
+    if (record.was_member() && !change.state.fixed())
       change.elastic.ledger.NoteGood(change.elastic.hosts[place.host].listing.host,
                                      place.local_rank, change.now);
-    change.state.Waits(record, false);
-    record.stopped = false;
-    record.member = true;
+    change.state.Move(record, WorkerState::kMember);
     record.rank = member.place.rank;
     record.in_generation = change.state.generation;
-    if (record.since_generation == 0) record.since_generation = change.state.generation;
+    if (!record.was_member()) record.first_generation = change.state.generation;
   }
   change.Do(BeginWorld{change.state.generation, change.elastic.generation});
   if (change.state.fixed())

@@ -97,8 +97,7 @@ bool HostsOnTheirWay(const ElasticChange& change) {
 void DropUnusedHosts(ElasticChange& change) {
   std::set<uint32_t> used;
   for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
-    if (change.state.ranks[worker].phase != RankPhase::kEnded)
-      used.insert(change.state.plan.ranks[worker].host);
+    if (!change.state.ranks[worker].ended()) used.insert(change.state.plan.ranks[worker].host);
   }
   for (uint32_t host = 0; host < change.elastic.hosts.size(); ++host) {
     ElasticHost& known = change.elastic.hosts[host];

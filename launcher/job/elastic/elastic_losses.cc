@@ -19,8 +19,8 @@ namespace {
 // first. A worker that is not in it yet fails for itself.
 bool SpendOn(ElasticChange& change, uint32_t worker, FailureKind kind) {
   const RankRecord& record = change.state.ranks[worker];
-  const bool consequence = record.is_consequence || kind == FailureKind::kConsequence;
-  if (!record.member && !consequence) return change.elastic.budget.Spend(change.now);
+  const bool consequence = record.is_consequence() || kind == FailureKind::kConsequence;
+  if (!record.was_member() && !consequence) return change.elastic.budget.Spend(change.now);
   if (change.elastic.failed_generation == change.state.generation) return true;
   change.elastic.failed_generation = change.state.generation;
   return change.elastic.budget.Spend(change.now);
@@ -30,14 +30,14 @@ bool GoesOnWithout(ElasticChange& change, uint32_t worker, FailureKind kind) {
   if (change.state.fixed()) return false;
   RankRecord& record = change.state.ranks[worker];
   if (change.elastic.any_finished || kind == FailureKind::kUserError) return false;
-  if (record.leaving || change.elastic.restart || change.elastic.stop_asked) {
+  if (record.leaving() || change.elastic.restart || change.elastic.stop_asked) {
     record.forgiven = true;
     return true;
   }
   if (kind != FailureKind::kHostLost) {
     const Placement& place = change.state.plan.ranks[worker];
     const std::string& host = change.elastic.hosts[place.host].listing.host;
-    if (record.is_consequence || kind == FailureKind::kConsequence) {
+    if (record.is_consequence() || kind == FailureKind::kConsequence) {
       change.elastic.ledger.NoteSlotFailure(host, place.local_rank, change.now);
     } else {
       change.elastic.ledger.NoteWorkerFailure(host, place.local_rank, change.now);
@@ -54,9 +54,10 @@ bool GoesOnWithout(ElasticChange& change, uint32_t worker, FailureKind kind) {
 
 // ", and its last line on stderr was 'ValueError: no'"; empty: it wrote none.
 std::string LastLineOf(const RankRecord& record) {
-  const size_t end = record.last_stderr.find_last_not_of(" \n");
+  const std::string& words = record.end->last_stderr;
+  const size_t end = words.find_last_not_of(" \n");
   if (end == std::string::npos) return "";
-  const std::string text = record.last_stderr.substr(0, end + 1);
+  const std::string text = words.substr(0, end + 1);
   const size_t newline = text.rfind('\n');
   const std::string line = newline == std::string::npos ? text : text.substr(newline + 1);
   return ", and its last line on stderr was " + Quoted(line, kMaxShownPath);
@@ -68,7 +69,7 @@ bool GoesOnWithoutAll(ElasticChange& change, const std::vector<uint32_t>& worker
   for (uint32_t worker : workers) {
     RankRecord& record = change.state.ranks[worker];
     if (!counted && !GoesOnWithout(change, worker, FailureKind::kHostLost)) return false;
-    counted = counted || !record.leaving;
+    counted = counted || !record.leaving();
     record.forgiven = true;
   }
   return true;
@@ -78,16 +79,16 @@ bool GoesOnWithoutAll(ElasticChange& change, const std::vector<uint32_t>& worker
 // rank, or after all were started again.
 FailureKind KindOf(ElasticChange& change, uint32_t worker) {
   const RankRecord& record = change.state.ranks[worker];
-  change.elastic.any_committed = change.elastic.any_committed || record.commits > 0;
+  change.elastic.any_committed = change.elastic.any_committed || record.end->commits > 0;
   const Placement& place = change.state.plan.ranks[worker];
   return change.elastic.kinds.KindOf(
       {.end = *record.end,
-       .out_of_memory = record.out_of_memory,
-       .is_consequence = record.is_consequence,
+       .out_of_memory = record.end->out_of_memory,
+       .is_consequence = record.is_consequence(),
        .had_committed = change.elastic.any_committed || change.elastic.RestartsInJob(),
        .place = Format("{}:{}:{}", change.state.plan.hosts[place.host], place.local_rank,
                        change.elastic.restarts),
-       .last_stderr = record.last_stderr});
+       .last_stderr = record.end->last_stderr});
 }
 
 // Those that are alive.
@@ -111,16 +112,15 @@ void TellOfLostHost(ElasticChange& change, uint32_t host, size_t ranks) {
 
 void LoseWithHost(ElasticChange& change, uint32_t worker) {
   RankRecord& record = change.state.ranks[worker];
-  if (record.phase != RankPhase::kEnded && record.in_generation != 0) {
+  if (!record.ended() && record.in_generation != 0) {
     const std::string& host = change.state.plan.hosts[change.state.plan.ranks[worker].host];
     change.Do(BreakGeneration{record.in_generation, "host " + host + " was lost"});
     change.LoseMember(worker);
   }
   record.in_generation = 0;
   // One that was lost before its host has no other end to come.
-  if (record.lost && record.phase != RankPhase::kEnded) record.forgiven = true;
-  change.state.Becomes(record, RankPhase::kEnded);
-  change.state.Waits(record, false);
+  if (record.loss && !record.ended()) record.forgiven = true;
+  change.state.Move(record, WorkerState::kEnded);
 }
 
 }  // namespace
@@ -142,14 +142,13 @@ void TakeEnd(ElasticChange& change, uint32_t worker) {
   record.forgiven = record.forgiven || stopped;
   if (!change.job.AtWork()) return;
   // One that left a job of fixed size without a goodbye may have done so after its last collective.
-  if (record.end->ok() && (!record.lost || change.state.fixed())) {
-    change.elastic.any_finished =
-        change.elastic.any_finished || !(record.leaving || record.dismissed);
+  if (record.end->ok() && (!record.loss || change.state.fixed())) {
+    change.elastic.any_finished = change.elastic.any_finished || !record.leaving();
     return;
   }
   const FailureKind kind = KindOf(change, worker);
   const bool restarting = change.elastic.restart && kind != FailureKind::kUserError;
-  if (stopped || record.leaving || record.dismissed || restarting) {
+  if (stopped || record.leaving() || restarting) {
     record.forgiven = true;
     return;
   }

@@ -44,15 +44,15 @@ void NoticeChange(ElasticChange& change) {
   std::optional<TimePoint> first_waits;
   for (uint32_t worker : change.AliveWorkers()) {
     const RankRecord& record = change.state.ranks[worker];
-    if (record.in_generation != 0 && record.leaving) update |= kUpdateRemoved;
-    members += record.in_generation != 0 && !record.leaving;
-    if (record.member || record.leaving) continue;
-    if (!record.waiting) {
+    if (record.in_generation != 0 && record.leaving()) update |= kUpdateRemoved;
+    members += record.in_generation != 0 && !record.leaving();
+    if (record.was_member() || record.leaving()) continue;
+    if (!record.waiting()) {
       starting = true;
       continue;
     }
     ++new_ones;
-    first_waits = std::min(first_waits.value_or(record.joined_at), record.joined_at);
+    first_waits = std::min(first_waits.value_or(record.init.since), record.init.since);
   }
   if (change.elastic.any_finished) return;
   const bool room = members < change.elastic.limits.max_np;

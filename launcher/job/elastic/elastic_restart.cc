@@ -101,8 +101,7 @@ void GoOnWithRestart(ElasticChange& change) {
   if (elastic.restart->killing || change.now < elastic.restart->kill_at) return;
   elastic.restart->killing = true;
   for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
-    if (change.state.ranks[worker].phase != RankPhase::kEnded)
-      change.Do(SignalWorker{worker, SIGKILL});
+    if (!change.state.ranks[worker].ended()) change.Do(SignalWorker{worker, SIGKILL});
   }
 }
 

@@ -34,8 +34,7 @@ std::vector<Seat> FreeSeats(const ElasticChange& change) {
   std::set<std::pair<uint32_t, uint32_t>> taken;
   for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
     const Placement& place = change.state.plan.ranks[worker];
-    if (change.state.ranks[worker].phase != RankPhase::kEnded)
-      taken.emplace(place.host, place.local_rank);
+    if (!change.state.ranks[worker].ended()) taken.emplace(place.host, place.local_rank);
   }
   std::vector<Seat> free;
   for (uint32_t host = 0; host < change.elastic.hosts.size(); ++host) {
@@ -127,15 +126,18 @@ void MarkLeaving(ElasticChange& change) {
   size_t able = 0;
   for (uint32_t worker : change.AliveWorkers()) {
     RankRecord& record = change.state.ranks[worker];
-    if (!record.dismissed) record.leaving = false;
+    if (!record.dismissed()) record.stay = Stay::kNeeded;
     if (!HasSlot(change, worker)) {
       without_slot.push_back(worker);
     } else {
-      able += record.member || record.waiting || change.state.generation == 0;
+      able += record.was_member() || record.waiting() || change.state.generation == 0;
     }
   }
   if (able < change.elastic.limits.min_np) return;
-  for (uint32_t worker : without_slot) change.state.ranks[worker].leaving = true;
+  for (uint32_t worker : without_slot) {
+    RankRecord& record = change.state.ranks[worker];
+    if (!record.dismissed()) record.stay = Stay::kLeaving;
+  }
 }
 
 SeatCount CountSeats(const ElasticChange& change) {

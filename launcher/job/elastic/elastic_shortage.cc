@@ -35,9 +35,8 @@ std::string ShortageText(const ElasticChange& change, size_t have, uint32_t need
                      Counted(need, "is needed", "are needed");
   std::vector<std::string> late;
   for (uint32_t worker : change.AliveWorkers()) {
-    if (!change.state.ranks[worker].waiting &&
-        change.state.ranks[worker].phase == RankPhase::kRunning)
-      late.push_back(change.WorkerText(worker));
+    const RankRecord& record = change.state.ranks[worker];
+    if (record.running() && !record.waiting()) late.push_back(change.WorkerText(worker));
   }
   if (!late.empty()) {
     text += "; " + HostNames(late) + (late.size() == 1 ? " has" : " have") +

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "runtime/base/text/format.h"
 
@@ -13,8 +14,8 @@ void NoticeSpares(ElasticChange& change) {
   if (elastic.generation.size() < elastic.limits.max_np) return;  // those that wait are let in
   for (uint32_t worker : change.AliveWorkers()) {
     RankRecord& record = change.state.ranks[worker];
-    if (!record.waiting || record.member || record.leaving || record.is_spare) continue;
-    record.is_spare = true;
+    if (!record.waiting() || record.was_member() || record.leaving()) continue;
+    if (std::exchange(record.init.is_spare, true)) continue;
     change.Do(AskMemory{worker});
   }
 }
@@ -22,7 +23,7 @@ void NoticeSpares(ElasticChange& change) {
 void TakeMemory(ElasticChange& change, const MemoryTold& told) {
   if (told.rank >= change.state.ranks.size()) return;
   const RankRecord& record = change.state.ranks[told.rank];
-  if (!record.is_spare || record.member || !record.waiting) return;
+  if (!record.waiting() || !record.init.is_spare) return;
   constexpr uint64_t kMegabyte = 1'000'000;
   change.Tell(Format("a spare is ready on host {} (pid {}); it holds {} MB of memory",
                      change.state.plan.hosts[change.state.plan.ranks[told.rank].host], record.pid,

@@ -45,21 +45,21 @@ std::string DescribeEnd(const ProcessEnd& end) {
 std::string DescribeCause(const RankRecord& rank) {
   if (!rank.end) return "it was lost";
   std::string text = DescribeEnd(*rank.end);
-  if (rank.out_of_memory) {
+  if (rank.end->out_of_memory) {
     return text +
            ", most likely by the kernel for lack of memory: it ended a process there just before. "
            "Try fewer processes per host or smaller batches";
   }
-  if (rank.end->by_signal && !rank.ended_by_us) text += Meaning(rank.end->value);
+  if (rank.end->by_signal && !rank.end->by_us) text += Meaning(rank.end->value);
   return text;
 }
 
 const char* RankStateName(const RankRecord& rank) {
   if (rank.pid == 0) return "not_started";
   if (!rank.end) return "lost";
-  if (rank.ended_by_us) return "ended";
+  if (rank.end->by_us) return "ended";
   if (!rank.end->ok()) return "failed";
-  return rank.lost ? "left" : "succeeded";
+  return rank.loss ? "left" : "succeeded";
 }
 
 }  // namespace hvd

@@ -19,16 +19,16 @@ bool IsOfARank(JobFailure::Kind kind) {
 
 bool SaysThatAPeerWasLost(const JobState& state, const RankRecord& rank) {
   return state.generation == 0 && rank.end && !rank.end->by_signal &&
-         IsPeerLoss(ExceptionSignature(rank.last_stderr));
+         IsPeerLoss(ExceptionSignature(rank.end->last_stderr));
 }
 
 std::optional<uint32_t> FirstFailedRank(const JobState& state) {
   std::vector<Departure> departures;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    if (!rank.Failed()) continue;
-    departures.push_back({r, state.plan.ranks[r].host, rank.departed_ns,
-                          rank.is_consequence || SaysThatAPeerWasLost(state, rank),
+    if (!rank.failed()) continue;
+    departures.push_back({r, state.plan.ranks[r].host, rank.parting ? rank.parting->stamp_ns : 0,
+                          rank.is_consequence() || SaysThatAPeerWasLost(state, rank),
                           rank.end && rank.end->by_signal});
   }
   return FirstCause(departures, state.clocks);

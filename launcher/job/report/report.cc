@@ -39,11 +39,12 @@ std::string Others(size_t count) {
 
 // An error in what all ranks run is one error.
 std::vector<uint32_t> FailedAlike(const JobState& state, uint32_t cause) {
+  const std::string& words = state.ranks[cause].end->last_stderr;
   std::vector<uint32_t> alike;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    if (r != cause && rank.Failed() && rank.end && !rank.end->ok() &&
-        rank.last_stderr == state.ranks[cause].last_stderr)
+    if (r != cause && rank.failed() && rank.end && !rank.end->ok() &&
+        rank.end->last_stderr == words)
       alike.push_back(rank.rank);
   }
   return alike;
@@ -57,12 +58,12 @@ std::string RankReport(const JobState& state) {
   std::string text = "hvdrun: " + Who(state, *cause) +
                      (left_its_peers ? " ended too early (" + DescribeCause(rank) + ").\n"
                                      : " failed: " + DescribeCause(rank) + ".\n");
-  if (rank.lost && !rank.ended_by_us) {
-    text += "  It had called hvd.init() and not hvd.shutdown()" + rank.doing + ".\n";
+  if (rank.loss && !rank.ended_by_us()) {
+    text += "  It had called hvd.init() and not hvd.shutdown()" + rank.loss->doing + ".\n";
   }
   size_t alike_count = 0;
-  if (!rank.last_stderr.empty()) {
-    text += "  Its last lines on stderr:\n" + Indented(rank.last_stderr);
+  if (rank.end && !rank.end->last_stderr.empty()) {
+    text += "  Its last lines on stderr:\n" + Indented(rank.end->last_stderr);
     const std::vector<uint32_t> alike = FailedAlike(state, *cause);
     alike_count = alike.size();
     if (!alike.empty())
@@ -76,8 +77,7 @@ std::string RankReport(const JobState& state) {
 // by name at best.
 std::string EndingReport(const JobState& state) {
   std::string text;
-  for (uint32_t r = 0; r < state.ranks.size(); ++r) {
-    if (!state.ranks[r].stopped) continue;
+  for (uint32_t r : state.stopped) {
     text += (text.empty() ? "hvdrun: " : "; ") + Who(state, r) + " is stopped by a signal";
   }
   const std::string& reason = state.failure->reason;

@@ -1,17 +1,28 @@
 #include "launcher/job/state/job_state.h"
 
+#include <cassert>
+
 namespace hvd {
 
-void JobState::Becomes(RankRecord& rank, RankPhase to) {
-  counts.begun += rank.phase == RankPhase::kStarting && to != RankPhase::kStarting;
-  counts.ended += rank.phase != RankPhase::kEnded && to == RankPhase::kEnded;
-  rank.phase = to;
+void JobState::Move(RankRecord& rank, WorkerState to) {
+  assert(MayFollow(rank.state, to));
+  const auto change = [&rank, to](size_t& count, auto counts) {
+    count += counts(to);
+    count -= counts(rank.state);
+  };
+  change(counts.begun, [](WorkerState state) { return state != WorkerState::kStarting; });
+  change(counts.ended, [](WorkerState state) { return state == WorkerState::kEnded; });
+  change(counts.waiting, [](WorkerState state) { return state == WorkerState::kInInit; });
+  rank.state = to;
 }
 
-void JobState::Waits(RankRecord& rank, bool to_wait) {
-  if (rank.waiting == to_wait) return;
-  rank.waiting = to_wait;
-  to_wait ? ++counts.waiting : --counts.waiting;
+void JobState::StopWaiting(RankRecord& rank) {
+  if (rank.waiting()) Move(rank, WorkerState::kOutside);
+}
+
+void JobState::LeaveWorld(RankRecord& rank) {
+  if (rank.state == WorkerState::kMember) Move(rank, WorkerState::kOutside);
+  rank.in_generation = 0;
 }
 
 std::optional<uint32_t> JobState::WorkerOf(uint32_t rank) const {

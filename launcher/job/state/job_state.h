@@ -16,6 +16,7 @@
 #include "launcher/job/hosts/host_stages.h"
 #include "launcher/job/hosts/silent_routes.h"
 #include "launcher/job/state/elastic_state.h"
+#include "launcher/job/state/rank_record.h"
 #include "launcher/relay/relay_plan.h"
 #include "launcher/verdict/verdict.h"
 #include "launcher/wire/messages.h"
@@ -56,40 +57,6 @@ struct JobOptions {
 };
 
 enum class JobPhase { kOpening, kStarting, kRunning, kStopping, kFinishing, kDone };
-enum class RankPhase { kStarting, kRunning, kEnded };
-
-// A worker: a process of the job. In a job of fixed size its number is its rank.
-struct RankRecord {
-  RankPhase phase = RankPhase::kStarting;
-  int32_t pid = 0;
-  uint32_t rank = 0;                // in the generation that it was in last, or is meant for
-  bool member = false;              // has been in one
-  bool leaving = false;             // the job does not need it any more
-  bool dismissed = false;           // and has told it so
-  std::optional<TimePoint> end_by;  // then it gets SIGKILL; max: it has
-  bool forgiven = false;            // its end is no failure of the job
-  bool waiting = false;             // asked for the next generation
-  bool is_spare = false;            // and the user was told, or will be
-  uint64_t in_generation = 0;       // 0: in none
-  uint64_t since_generation = 0;    // the first one that it was in; 0: in none
-  std::optional<ProcessEnd> end;
-  int64_t departed_ns = 0;  // when it left or was lost for good, by the clock of its host; 0: not
-  bool is_consequence = false;   // as in first_cause.h
-  bool lost = false;             // gone without a goodbye
-  bool lost_when_asked = false;  // that was after the job asked it to end
-  bool ended_by_us = false;      // after the job asked it to end
-  std::string last_stderr;
-  std::string lost_reason;  // what the agent saw
-  std::string doing;        // the same agent on its collectives: "; its last one was 'x'"
-  bool out_of_memory = false;
-  bool stopped = false;   // a signal had stopped it when the generation broke
-  uint64_t commits = 0;   // that it passed in its life, once it has ended
-  TimePoint joined_at{};  // when it asked for a generation last
-
-  // By itself, in a way that the job does not put up with.
-  bool Failed() const { return !ended_by_us && !forgiven && (lost || (end && !end->ok())); }
-};
-
 // Why the job failed.
 struct JobFailure {
   // kEnding: a rank ended the generation for a reason of its own. kStall: a collective takes too
@@ -166,8 +133,8 @@ struct JobState {
   struct {
     size_t begun = 0;    // no longer starting
     size_t ended = 0;    // kEnded
-    size_t waiting = 0;  // `waiting`
-    size_t lost = 0;     // `lost`
+    size_t waiting = 0;  // kInInit
+    size_t lost = 0;     // with a loss
   } counts;
   HostStages stages;
   std::vector<BlockedRoute> blocked;      // routes between hosts on which no address works
@@ -181,6 +148,7 @@ struct JobState {
   // Why a rank, or hvdrun, ended the last generation; no failure until a rank fails of it.
   std::optional<JobFailure> ending;
   std::optional<StallExplained> stall;  // the last verdict about the generation
+  std::set<uint32_t> stopped;           // workers that a signal had stopped when it broke
   ElasticState elastic;                 // which hosts and ranks the job may have
   LauncherPlaces places;
   int interrupts = 0;
@@ -200,8 +168,11 @@ struct JobState {
   };
   std::optional<InitWatch> init_watch;
 
-  void Becomes(RankRecord& rank, RankPhase to);
-  void Waits(RankRecord& rank, bool to_wait);
+  void Move(RankRecord& rank, WorkerState to);
+  // It does not wait for a generation any more: none is to come for it.
+  void StopWaiting(RankRecord& rank);
+  // It is in no generation any more.
+  void LeaveWorld(RankRecord& rank);
   // The worker that has this rank in the present generation.
   std::optional<uint32_t> WorkerOf(uint32_t rank) const;
 

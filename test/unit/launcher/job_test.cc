@@ -584,7 +584,7 @@ TEST(Job, WhatHappenedBeforeTheOthersWereAskedToEndIsNotTheirDoing) {
     job.On(RankLost{0, 100, 1, killed, "it died"});
     job.Killed(0, SIGKILL, killed);
     EXPECT_EQ(FirstFailedRank(job.state), row.named);
-    EXPECT_EQ(job.state.ranks[0].ended_by_us, row.named != 0);
+    EXPECT_EQ(job.state.ranks[0].ended_by_us(), row.named != 0);
   }
 }
 
@@ -869,7 +869,7 @@ TEST(Job, ARankThatEndsTheGenerationIsNotTheOneToBlame) {
   ASSERT_TRUE(job.state.failure);
   EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kEnding);
   EXPECT_EQ(job.state.failure->reason, "rank 0 has waited 5 s for rank 2");
-  EXPECT_TRUE(job.state.ranks[2].stopped);
+  EXPECT_TRUE(job.state.stopped.contains(2));
   EXPECT_EQ(job.After(seconds(1)), "signal 15");
   job.Killed(1, SIGTERM);
   EXPECT_EQ(job.Killed(2, SIGTERM), "finish");
@@ -944,7 +944,7 @@ TEST(Job, AnGenerationThatWasEndedIsForgottenWithTheNext) {
   job.Killed(1, SIGKILL);
   ASSERT_TRUE(job.state.failure);
   EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kRank);
-  EXPECT_FALSE(job.state.ranks[1].stopped);
+  EXPECT_FALSE(job.state.stopped.contains(1));
 }
 
 TEST(Job, AWayBetweenHostsThatIsSilentIsNamedAndNoRankIs) {
