@@ -65,7 +65,7 @@ void AgentMessages::On(uint32_t host, CommandSeen& seen) {
 // Where workers of stock Horovod meet depends on the way to their host.
 void AgentMessages::IsReady(uint32_t host) {
   const auto tell = [this, host] {
-    if (parts_.state.host_open[host]) parts_.dispatch(AgentIsReady{host, parts_.facts[host]});
+    if (parts_.state.host_open[host]) parts_.events.Push(AgentIsReady{host, parts_.facts[host]});
   };
   if (!parts_.stock) return tell();
   parts_.stock->Learn(host, tell);
@@ -74,12 +74,12 @@ void AgentMessages::IsReady(uint32_t host) {
 void AgentMessages::On(uint32_t host, const ConnectivityProbed& probed) {
   ConnectivityRound::Answer answer = parts_.connectivity.Take(host, probed);
   for (const std::string& note : answer.notes) parts_.log.Verbose(note);
-  parts_.dispatch(answer.event);
+  parts_.events.Push(answer.event);
 }
 
 void AgentMessages::On(uint32_t host, const RelayMeasured& measured) {
   if (measured.host < parts_.tree.count())
-    parts_.dispatch(RouteMeasured{host, parts_.tree.hosts()[measured.host], measured});
+    parts_.events.Push(RouteMeasured{host, parts_.tree.hosts()[measured.host], measured});
 }
 
 void AgentMessages::AskTimeIfDue(uint32_t host, TimePoint now) {
@@ -89,18 +89,18 @@ void AgentMessages::AskTimeIfDue(uint32_t host, TimePoint now) {
 
 void AgentMessages::On(uint32_t host, const TimeTold& told) {
   if (std::optional<ClockReading> reading = parts_.clock_schedule.Take(host, told, now_))
-    parts_.dispatch(ClockRead{host, *reading});
+    parts_.events.Push(ClockRead{host, *reading});
   AskTimeIfDue(host, now_);
 }
 
 void AgentMessages::On(uint32_t, const WorkerStarted& started) {
   parts_.screen.WorkerStarted();
-  parts_.dispatch(started);
+  parts_.events.Push(started);
 }
 
 void AgentMessages::On(uint32_t, const RankJoined& joined) {
   parts_.screen.RankJoined(parts_.RankOf(joined.rank));
-  parts_.dispatch(joined);
+  parts_.events.Push(joined);
 }
 
 void AgentMessages::On(uint32_t host, const RanksJoined& joined) {
@@ -120,14 +120,14 @@ void AgentMessages::On(uint32_t host, PutKey& put) {
   if (!trouble) return parts_.agents.BreakUnless(host, parts_.kv_service.Put(host, std::move(put)));
   const std::optional<JobEvent> event =
       parts_.troubles.Take(parts_.options.plan, host, put.generation, *trouble, now_);
-  parts_.reschedule();
-  if (event) parts_.dispatch(*event);
+  parts_.tick_moved = true;
+  if (event) parts_.events.Push(*event);
 }
 
 void AgentMessages::On(uint32_t, const StallSeen& seen) {
   if (seen.generation != parts_.state.generation || parts_.state.asked()) return;
   parts_.stalls.Begin(parts_.options.plan, seen, now_);
-  parts_.reschedule();
+  parts_.tick_moved = true;
 }
 
 void AgentMessages::On(uint32_t host, const RanksExamined& examined) {
@@ -135,8 +135,8 @@ void AgentMessages::On(uint32_t host, const RanksExamined& examined) {
   Status taken = parts_.stalls.Take(plan, host, examined);
   if (!taken.ok()) return parts_.agents.BreakUnless(host, taken);
   if (std::optional<StallExplained> stall = parts_.stalls.Result(plan, now_))
-    parts_.dispatch(*stall);
-  parts_.reschedule();
+    parts_.events.Push(*stall);
+  parts_.tick_moved = true;
 }
 
 void AgentMessages::On(uint32_t host, const WantKey& want) {
@@ -155,7 +155,7 @@ void AgentMessages::On(uint32_t host, const TreeCut& cut) {
   const Duration patience = LostParentLimit(parts_.options.settings);
   if (!parts_.tree.Cut(host, cut.reason, now_, patience)) return;
   parts_.log.Verbose("host " + parts_.NameOf(host) + " lost its place in the tree: " + cut.reason);
-  parts_.reschedule();
+  parts_.tick_moved = true;
 }
 
 }  // namespace hvd

@@ -54,9 +54,9 @@ class AgentMessages {
   template <typename Event>
   void On(uint32_t host, const Event& event) {
     if constexpr (std::is_constructible_v<PlaceNews::News, Event>) {
-      parts_.dispatch(PlaceNews{host, event});
+      parts_.events.Push(PlaceNews{host, event});
     } else {
-      parts_.dispatch(event);
+      parts_.events.Push(event);
     }
   }
   void On(uint32_t host, const AgentReady& ready);
@@ -92,12 +92,12 @@ class AgentMessages {
   void On(uint32_t host, const TimeTold& told);
   void On(uint32_t host, const StallSeen& seen);
   void On(uint32_t host, const GenerationIdle& told) {
-    parts_.dispatch(HostIdle{host, told.generation, std::chrono::milliseconds(told.idle_ms)});
+    parts_.events.Push(HostIdle{host, told.generation, std::chrono::milliseconds(told.idle_ms)});
   }
   void On(uint32_t host, const RanksExamined& examined);
-  void On(uint32_t host, const CommitsHeld& held) { parts_.dispatch(CommitsHeldBy{host, held}); }
+  void On(uint32_t host, const CommitsHeld& held) { parts_.events.Push(CommitsHeldBy{host, held}); }
   void On(uint32_t host, const StopRequested& request) {
-    parts_.dispatch(StopAsked{request.signal, {}, host});
+    parts_.events.Push(StopAsked{request.signal, {}, host});
   }
 
   DriverParts& parts_;

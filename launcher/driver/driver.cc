@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <exception>
 #include <memory>
@@ -14,6 +13,7 @@
 
 #include "launcher/driver/agent_messages.h"
 #include "launcher/driver/driver_parts.h"
+#include "launcher/driver/event_queue.h"
 #include "launcher/driver/function_channel.h"
 #include "launcher/driver/job_actions.h"
 #include "launcher/driver/job_outline.h"
@@ -82,9 +82,11 @@ class Driver final : public AgentConnectionObserver {
 
   int Run();
 
-  void OnHostStage(uint32_t host, HostStage stage) override { Dispatch(HostEntered{host, stage}); }
+  void OnHostStage(uint32_t host, HostStage stage) override {
+    events_.Push(HostEntered{host, stage});
+  }
   void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) override {
-    Dispatch(HostTroubled{host, stage, reason});
+    events_.Push(HostTroubled{host, stage, reason});
   }
   void OnHostNote(uint32_t host, const std::string& text) override {
     parts_.log.VerboseHost(host, text);
@@ -92,6 +94,7 @@ class Driver final : public AgentConnectionObserver {
   void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) override;
   void OnMessage(uint32_t host, ToDriver message) override {
     messages_.Receive(host, message, SteadyNow());
+    ScheduleTickIfMoved();
   }
   void OnReadOver(uint32_t) override { parts_.screen.Flush(); }
   void OnHostAway(uint32_t host, const std::string& reason) override;
@@ -104,17 +107,18 @@ class Driver final : public AgentConnectionObserver {
   void OnHostEnd(uint32_t host, const std::string& reason) override;
 
  private:
-  void AddAgent(ChannelFactory& channels, uint32_t host);
+  void AddAgent(uint32_t host);
   void OpenTimeline();
   void CloseTimelines();
   void OpenLive();
   void OpenFunctionChannel();
   void WatchHosts();
-  void StartLauncher();
+  void RunLauncher();
   void OnLauncherOver(const LauncherEnd& end);
   void Begin();
   int Finish();
-  void Dispatch(const JobEvent& event);
+  void Handle(const JobEvent& event);
+  void Execute(const JobAction& action);
   void StopWhenCleared();
   void CleanUp(uint32_t host);
   void OnSignal(int signal);
@@ -122,9 +126,14 @@ class Driver final : public AgentConnectionObserver {
   void LookAtOwnRun();
   void ScheduleDeadline();
   void ScheduleTick();
+  void ScheduleTickIfMoved() {
+    if (std::exchange(parts_.tick_moved, false)) ScheduleTick();
+  }
   void Tick(TimePoint now);
 
+  EventQueue events_{[this](const JobEvent& event) { Handle(event); }};
   DriverParts parts_;
+  ChannelFactory& channels_;
   const LauncherMaker make_launcher_;
   AgentMessages messages_{parts_};
   JobActions actions_{parts_};
@@ -139,15 +148,13 @@ class Driver final : public AgentConnectionObserver {
 
 Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts,
                LauncherMaker make_launcher)
-    : parts_(std::move(options), SteadyNow()), make_launcher_(std::move(make_launcher)) {
+    : parts_(std::move(options), events_, SteadyNow()),
+      channels_(channels),
+      make_launcher_(std::move(make_launcher)) {
   if (parts_.elastic()) host_watch_ = watch_hosts(parts_.io);
-  parts_.dispatch = [this](const JobEvent& event) { Dispatch(event); };
-  parts_.reschedule = [this] { ScheduleTick(); };
-  parts_.start_launcher = [this] { StartLauncher(); };
-  parts_.add_agent = [this, &channels](uint32_t host) { AddAgent(channels, host); };
   const DriverOptions& job = parts_.options;
   for (uint32_t host = 0; host < job.plan.hosts.size(); ++host) {
-    AddAgent(channels, host);
+    AddAgent(host);
     if (!job.hosts[host].remote) parts_.state.clocks[host] = HostClock::Ours();
   }
 }
@@ -156,12 +163,12 @@ Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchM
 void Driver::WatchHosts() {
   if (host_watch_ == nullptr) return;
   host_watch_->Start([this](const HostAnswer& answer) {
-    Dispatch(HostsListed{answer.hosts, answer.trouble, answer.hopeless});
+    events_.Push(HostsListed{answer.hosts, answer.trouble, answer.hopeless});
   });
 }
 
 // Each of its processes waits for the agent of its host, so the messages need not have arrived.
-void Driver::StartLauncher() {
+void Driver::RunLauncher() {
   for (uint32_t host : parts_.options.plan.UsedHosts()) parts_.agents.Send(host, AwaitPlaces{});
   std::vector<uint32_t> cpus;
   for (const AgentFacts& facts : parts_.facts) cpus.push_back(facts.cpus);
@@ -169,7 +176,7 @@ void Driver::StartLauncher() {
                              [this](const LauncherEnd& end) { OnLauncherOver(end); });
   if (!made.ok()) {
     const LauncherEnded never{"was not started", made.status().message(), kUsageError};
-    return asio::post(parts_.io, [this, never] { Dispatch(never); });
+    return events_.Push(never);
   }
   parts_.launcher = std::move(*made);
   parts_.log.Verbose("starting " + CommandText(parts_.launcher->command()));
@@ -177,19 +184,19 @@ void Driver::StartLauncher() {
 }
 
 void Driver::OnLauncherOver(const LauncherEnd& end) {
-  Dispatch(LauncherEnded{end.reason, end.words, end.exit_code, end.by_signal});
+  events_.Push(LauncherEnded{end.reason, end.words, end.exit_code, end.by_signal});
 }
 
-void Driver::AddAgent(ChannelFactory& channels, uint32_t host) {
+void Driver::AddAgent(uint32_t host) {
   const DriverOptions& job = parts_.options;
   if (parts_.elastic() && host >= channels_known_) {
     const std::vector<HostSlots> together = HostsFrom(host, parts_.state.elastic);
-    channels.Add(together);
+    channels_.Add(together);
     channels_known_ = host + together.size();
   }
   const uint64_t id = ParseJobId(job.job_id).value_or(0);
   parts_.agents.Add(std::make_unique<AgentConnection>(
-      *this, host, id + host, channels.Make(parts_.io, host), HeartbeatOf(job, host)));
+      *this, host, id + host, channels_.Make(parts_.io, host), HeartbeatOf(job, host)));
 }
 
 // The path was checked before the job was begun.
@@ -216,7 +223,7 @@ void Driver::Begin() {
   OpenFunctionChannel();
   const std::string plan = parts_.elastic() ? "elastic" : PlanText(parts_.options.plan);
   parts_.log.Info("job " + parts_.options.job_id + ": " + plan);
-  Dispatch(Begun{});
+  events_.Push(Begun{});
   parts_.agents.Open();
   WatchHosts();
   if (parts_.elastic()) WatchOwnRun();
@@ -249,7 +256,7 @@ void Driver::OpenFunctionChannel() {
       [this](uint32_t host, uint64_t bytes) { parts_.agents[host].ReturnCredit(bytes); },
       [this] {
         parts_.screen.Print("the process that called horovod.run() is gone, so its job ends");
-        Dispatch(Interrupted{SIGTERM});
+        events_.Push(Interrupted{SIGTERM});
       });
 }
 
@@ -298,14 +305,24 @@ void Driver::LookAtOwnRun() {
   if (away > Duration{} && !parts_.state.paused_at) NoteHeldUp(parts_.state, away);
 }
 
-void Driver::Dispatch(const JobEvent& event) {
+void Driver::Execute(const JobAction& action) {
+  if (std::holds_alternative<StartLauncher>(action)) RunLauncher();
+  if (const auto* open = std::get_if<OpenHost>(&action)) {
+    parts_.AddHost(open->listing);
+    AddAgent(open->host);
+  }
+  actions_.Execute(action, SteadyNow());
+}
+
+void Driver::Handle(const JobEvent& event) {
   if (parts_.elastic()) LookAtOwnRun();
   if (parts_.stock && IsFailedEnd(event)) parts_.stock->Break();
   Decision decision = Step(parts_.state, event, SteadyNow());
   if (!decision.reason.empty())
     parts_.log.Print(decision.detail ? LogLevel::kDebug : LogLevel::kInfo, decision.reason);
-  for (const JobAction& action : decision.actions) actions_.Execute(action, SteadyNow());
+  for (const JobAction& action : decision.actions) Execute(action);
   if (parts_.state.phase == JobPhase::kOpening) parts_.screen.HostsChanged();
+  ScheduleTickIfMoved();
   ScheduleDeadline();
   StopWhenCleared();
 }
@@ -335,8 +352,8 @@ void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
   if (parts_.agents[host].left_alone()) CleanUp(host);
   parts_.TellUnlessEnding(parts_.forwarded_signals.HostGone(host, SteadyNow()));
   if (parts_.tree.Has(host)) parts_.relay.HostGone(parts_.tree.NumberOf(host));
-  if (reason.empty()) return Dispatch(AgentFinished{host});
-  Dispatch(AgentLost{host, reason});
+  if (reason.empty()) return events_.Push(AgentFinished{host});
+  events_.Push(AgentLost{host, reason});
 }
 
 // Runs beside the end of the job: the other hosts do not wait for it.
@@ -362,11 +379,11 @@ void Driver::StopWhenCleared() {
 void Driver::OnSignal(int signal) {
   switch (ActionFor(signal, parts_.job_over)) {
     case SignalAction::kLeave: return parts_.io.stop();
-    case SignalAction::kInterrupt: return Dispatch(Interrupted{signal});
+    case SignalAction::kInterrupt: return events_.Push(Interrupted{signal});
     case SignalAction::kForward: return parts_.ForwardToRanks(signal);
     case SignalAction::kNothing: return;
-    case SignalAction::kResume: return Dispatch(Resumed{});
-    case SignalAction::kPause: Dispatch(Paused{}); return JobSignals::StopSelf();
+    case SignalAction::kResume: return events_.Push(Resumed{});
+    case SignalAction::kPause: events_.Push(Paused{}); return JobSignals::StopSelf();
   }
 }
 
@@ -378,7 +395,7 @@ void Driver::ScheduleDeadline() {
   }
   deadline_timer_.expires_at(*next);
   deadline_timer_.async_wait([this](const asio::error_code& error) {
-    if (!error) Dispatch(hvd::Tick{});
+    if (!error) events_.Push(hvd::Tick{});
   });
 }
 
@@ -400,9 +417,10 @@ void Driver::Tick(TimePoint now) {
   const auto heard = [this](uint32_t rank) {
     return parts_.agents[parts_.options.plan.ranks[rank].host].heard();
   };
-  if (std::optional<SilentRoute> broken = parts_.troubles.TakeBroken(now, heard)) Dispatch(*broken);
+  if (std::optional<SilentRoute> broken = parts_.troubles.TakeBroken(now, heard))
+    events_.Push(*broken);
   if (std::optional<StallExplained> stall = parts_.stalls.Result(parts_.options.plan, now))
-    Dispatch(*stall);
+    events_.Push(*stall);
   parts_.cleanups.Tick(now);
   for (const auto& [host, reason] : parts_.tree.TakeOverdue(now)) parts_.agents[host].Break(reason);
 }

@@ -14,8 +14,9 @@
 
 namespace hvd {
 
-DriverParts::DriverParts(DriverOptions the_options, TimePoint now)
-    : options(std::move(the_options)),
+DriverParts::DriverParts(DriverOptions the_options, EventQueue& the_events, TimePoint now)
+    : events(the_events),
+      options(std::move(the_options)),
       begun(now),
       state(options.plan, JobOptionsOf(options), options.named_hosts,
             elastic() ? std::optional(options.elastic) : std::nullopt,
@@ -100,14 +101,14 @@ void DriverParts::AddHost(const HostSlots& listing) {
 // In an elastic job whose ranks train, SIGUSR1 is a request to stop and nothing else.
 void DriverParts::ForwardToRanks(int signal) {
   if (signal == SIGUSR1 && elastic() && (state.elastic.running || state.elastic.stop_asked))
-    return dispatch(StopAsked{signal, {}});
+    return events.Push(StopAsked{signal, {}});
   const std::vector<uint32_t> hosts = HostsAtWork();
   if (hosts.empty())
     return TellUnlessEnding("no rank runs yet that could get " + SignalText(signal) +
                             "; the job goes on");
   const ForwardSignal message = forwarded_signals.Begin(signal, hosts);
   for (uint32_t host : hosts) agents.Send(host, message);
-  if (signal == SIGUSR1 && !elastic()) dispatch(StopAsked{signal, {}});
+  if (signal == SIGUSR1 && !elastic()) events.Push(StopAsked{signal, {}});
 }
 
 void DriverParts::HandleWarning(uint32_t host, const SignalForwarded& answer, TimePoint now) {

@@ -6,7 +6,6 @@
 
 #include <asio/io_context.hpp>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "launcher/driver/connectivity_round.h"
 #include "launcher/driver/driver_log.h"
 #include "launcher/driver/driver_options.h"
+#include "launcher/driver/event_queue.h"
 #include "launcher/driver/remote_cleanup.h"
 #include "launcher/driver/services/forwarded_signals.h"
 #include "launcher/driver/services/kv_service.h"
@@ -40,8 +40,8 @@ namespace hvd {
 inline constexpr uint32_t kFailureDump = 0;
 
 struct DriverParts {
-  // The agents are added by the owner.
-  DriverParts(DriverOptions the_options, TimePoint now);
+  // The agents are added by the owner. `the_events` outlives this object.
+  DriverParts(DriverOptions the_options, EventQueue& the_events, TimePoint now);
   DriverParts(const DriverParts&) = delete;
 
   const std::string& NameOf(uint32_t host) const { return options.plan.hosts[host]; }
@@ -65,14 +65,8 @@ struct DriverParts {
   void HandleWarning(uint32_t host, const MasterPortTaken& taken, TimePoint now);
   void TellUnlessEnding(const std::string& sentence);
 
-  // Set by the owner: an event for the job, and that NextTick of some part may be earlier now.
-  std::function<void(const JobEvent&)> dispatch;
-  std::function<void()> reschedule;
-  // The same: makes the connection of the next host.
-  std::function<void(uint32_t host)> add_agent;
-  // The same: starts the launcher in whose places the ranks are to be.
-  std::function<void()> start_launcher;
-
+  EventQueue& events;
+  bool tick_moved = false;  // NextTick of some part may be earlier now
   // Its plan has the ranks of the present generation, the state's all workers; in a job of fixed
   // size they are equal.
   DriverOptions options;

@@ -105,9 +105,7 @@ void JobActions::SendParts() {
 bool JobActions::BeginStockWorld(const std::vector<Placement>& places) {
   if (!parts_.stock) return true;
   if (const Status begun = parts_.stock->Begin(places); !begun.ok()) {
-    asio::post(parts_.io, [this, reason = begun.message()] {
-      parts_.dispatch(WorkerNotStarted{0, EADDRINUSE, reason});
-    });
+    parts_.events.Push(WorkerNotStarted{0, EADDRINUSE, begun.message()});
     return false;
   }
   if (const std::string notice = parts_.stock->TakeNotice(); !notice.empty())
@@ -152,10 +150,8 @@ void JobActions::On(const BeginWorld& begin) {
 // ---- of an elastic job
 
 void JobActions::On(const OpenHost& open) {
-  parts_.AddHost(open.listing);
-  parts_.add_agent(open.host);
   parts_.agents[open.host].Open();
-  parts_.reschedule();  // its first heartbeat is due earlier
+  parts_.tick_moved = true;  // its first heartbeat is due earlier
 }
 
 void JobActions::SendToWorker(uint32_t worker, const ToAgent& message) {

@@ -6,7 +6,6 @@
 
 #include <set>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "launcher/driver/driver_parts.h"
@@ -24,12 +23,9 @@ class JobActions {
  private:
   template <typename Message>
   void On(const Message& message) {
-    if constexpr (std::is_same_v<Message, StartLauncher>) {
-      parts_.start_launcher();
-    } else {
-      parts_.agents.SendToAll(message);
-    }
+    parts_.agents.SendToAll(message);
   }
+  void On(const StartLauncher&) {}  // the driver has started it, and added the host of OpenHost
   void On(const UsePlan&);
   void On(const FinishJob& finish);
   void On(const DismissHost& dismiss) { parts_.agents.Send(dismiss.host, FinishJob{}); }

@@ -40,7 +40,8 @@ class RecorderMessagesTest : public testing::Test {
     return text;
   }
 
-  DriverParts parts_{Options(), TimePoint()};
+  EventQueue events_{[](const JobEvent&) {}};
+  DriverParts parts_{Options(), events_, TimePoint()};
   RecorderMessages messages_{parts_};
 };
 
