@@ -19,22 +19,28 @@ void EndUnused(ElasticChange& change, uint32_t worker) {
 
 }  // namespace
 
-void DismissLeaving(ElasticChange& change) {
-  if (change.elastic.restart) return;  // all of them end
+std::vector<uint32_t> WorkersToDismiss(const ElasticChange& change) {
+  std::vector<uint32_t> workers;
+  if (change.elastic.restart) return workers;  // all of them end
   for (uint32_t worker : change.AliveWorkers()) {
-    RankRecord& record = change.state.ranks[worker];
-    if (record.stay != Stay::kLeaving) continue;
-    // It leaves at a commit, once the others have its state.
-    if (record.was_member() && (!record.waiting() || !change.elastic.running)) continue;
-    record.stay = Stay::kDismissed;
-    if (record.waiting()) {
-      change.state.StopWaiting(record);
-      change.Do(DismissWorker{worker, "its slot is no longer part of the job"});
-    } else {
-      NoteIncomplete(change);
-      EndUnused(change, worker);
-    }
+    const RankRecord& record = change.state.ranks[worker];
+    // A rank leaves at a commit, once the others have its state.
+    const bool at_commit = record.waiting() && change.elastic.running;
+    if (record.stay == Stay::kLeaving && (!record.was_member() || at_commit))
+      workers.push_back(worker);
   }
+  return workers;
+}
+
+void Dismiss(ElasticChange& change, uint32_t worker) {
+  RankRecord& record = change.state.ranks[worker];
+  record.stay = Stay::kDismissed;
+  if (record.waiting()) {
+    change.state.StopWaiting(record);
+    return change.Do(DismissWorker{worker, "its slot is no longer part of the job"});
+  }
+  NoteIncomplete(change);
+  EndUnused(change, worker);
 }
 
 // After the first rank that ended with 0 nobody is added or replaced: when no member is left, ranks

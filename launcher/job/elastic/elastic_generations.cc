@@ -94,6 +94,8 @@ void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) 
   candidates.push_back(*keeper);
 }
 
+}  // namespace
+
 void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   const bool first = change.state.generation == 0;
   // A restart is counted already.
@@ -133,27 +135,25 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   first ? change.Because(std::move(begun)) : change.Tell(std::move(begun));
 }
 
-}  // namespace
-
-void FormGeneration(ElasticChange& change) {
+std::vector<Candidate> NextMembers(const ElasticChange& change) {
   // Without looking at all workers, of which a job may have many.
   const bool fewer_may_go_on = change.elastic.any_finished && !change.state.fixed();
-  if (change.state.counts.waiting < change.elastic.limits.min_np && !fewer_may_go_on) return;
+  if (change.state.counts.waiting < change.elastic.limits.min_np && !fewer_may_go_on) return {};
   if (change.elastic.running || change.elastic.restart || !LostAreGone(change) ||
       !SurvivorsWait(change))
-    return;
+    return {};
   std::vector<Candidate> waiting = Waiting(change);
   KeepState(change, waiting);
-  if (waiting.empty()) return;
+  if (waiting.empty()) return {};
   const bool first = change.state.generation == 0;
   const size_t expected =
       std::min<size_t>(change.StayingWorkers().size(), change.elastic.limits.max_np);
-  if (first && waiting.size() < expected) return;
-  if (waiting.size() < change.elastic.limits.min_np && !fewer_may_go_on) return;
+  if (first && waiting.size() < expected) return {};
+  if (waiting.size() < change.elastic.limits.min_np && !fewer_may_go_on) return {};
   const bool survivors = std::ranges::any_of(waiting, IsSurvivor);
   // Nobody has the state any more: all start anew, together.
-  if (!first && !survivors && waiting.size() < expected) return;
-  Begin(change, std::move(waiting));
+  if (!first && !survivors && waiting.size() < expected) return {};
+  return waiting;
 }
 
 }  // namespace hvd

@@ -6,6 +6,7 @@
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_GENERATIONS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "launcher/job/elastic/elastic_change.h"
 
@@ -15,7 +16,9 @@ namespace hvd {
 void TakeWaiting(ElasticChange& change, uint32_t worker);
 // Every rank that could tell the state to new ones waits.
 bool SurvivorsWait(const ElasticChange& change);
-void FormGeneration(ElasticChange& change);
+// The members of the generation that can begin now; empty: none can.
+std::vector<Candidate> NextMembers(const ElasticChange& change);
+void Begin(ElasticChange& change, std::vector<Candidate> members);
 
 }  // namespace hvd
 

@@ -66,16 +66,25 @@ uint32_t AddHost(ElasticChange& change, const HostSlots& listing) {
 
 }  // namespace
 
-void OpenListedHosts(ElasticChange& change) {
-  if (change.elastic.any_finished || change.elastic.stop_asked) return;
+std::vector<HostSlots> HostsToOpen(const ElasticChange& change) {
+  std::vector<HostSlots> hosts;
+  if (change.elastic.any_finished || change.elastic.stop_asked) return hosts;
   for (const HostSlots& listing : change.elastic.listing) {
-    if (LiveHostOf(change, listing) || !change.elastic.ledger.MayUse(listing.host, change.now))
-      continue;
+    const bool twice = std::ranges::any_of(hosts, [&listing](const HostSlots& other) {
+      return other.host == listing.host && other.port == listing.port;
+    });
+    if (twice || LiveHostOf(change, listing)) continue;
+    if (!change.elastic.ledger.MayUse(listing.host, change.now)) continue;
     if (listing.slots_told && listing.slots == 0) continue;
-    const uint32_t host = AddHost(change, listing);
-    change.Do(OpenHost{host, listing});
-    change.Because("host " + listing.host + " is opened");
+    hosts.push_back(listing);
   }
+  return hosts;
+}
+
+void Open(ElasticChange& change, const HostSlots& listing) {
+  const uint32_t host = AddHost(change, listing);
+  change.Do(OpenHost{host, listing});
+  change.Because("host " + listing.host + " is opened");
 }
 
 void TakeFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts) {
@@ -93,21 +102,26 @@ bool HostsOnTheirWay(const ElasticChange& change) {
   });
 }
 
-// Hosts that left the list and have no worker any more.
-void DropUnusedHosts(ElasticChange& change) {
+std::vector<uint32_t> UnusedHosts(const ElasticChange& change) {
   std::set<uint32_t> used;
   for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
     if (!change.state.ranks[worker].ended()) used.insert(change.state.plan.ranks[worker].host);
   }
+  std::vector<uint32_t> unused;
   for (uint32_t host = 0; host < change.elastic.hosts.size(); ++host) {
-    ElasticHost& known = change.elastic.hosts[host];
-    if (known.listed || known.gone || used.contains(host)) continue;
-    known.gone = true;
-    change.state.dismissed[host] = true;
-    change.state.dismissed_by = change.now + change.state.options.finish_limit;
-    change.Do(DismissHost{host});
-    if (!known.ready) change.Do(CutHost{host});
+    const ElasticHost& known = change.elastic.hosts[host];
+    if (!known.listed && !known.gone && !used.contains(host)) unused.push_back(host);
   }
+  return unused;
+}
+
+void Drop(ElasticChange& change, uint32_t host) {
+  ElasticHost& known = change.elastic.hosts[host];
+  known.gone = true;
+  change.state.dismissed[host] = true;
+  change.state.dismissed_by = change.now + change.state.options.finish_limit;
+  change.Do(DismissHost{host});
+  if (!known.ready) change.Do(CutHost{host});
 }
 
 }  // namespace hvd

@@ -4,6 +4,7 @@
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_HOSTS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "launcher/job/elastic/elastic_change.h"
 #include "launcher/job/state/job_state.h"
@@ -14,9 +15,12 @@ namespace hvd {
 void TakeListing(ElasticChange& change, const HostsListed& listed);
 // Its agent is connected and waits for work.
 void TakeFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts);
-void OpenListedHosts(ElasticChange& change);
-// Hosts that left the list and have no worker any more are dismissed.
-void DropUnusedHosts(ElasticChange& change);
+// Those that the source lists, that are not open and that may be used.
+std::vector<HostSlots> HostsToOpen(const ElasticChange& change);
+void Open(ElasticChange& change, const HostSlots& listing);
+// Hosts that left the list and have no worker any more.
+std::vector<uint32_t> UnusedHosts(const ElasticChange& change);
+void Drop(ElasticChange& change, uint32_t host);
 // Some listed host is not ready yet.
 bool HostsOnTheirWay(const ElasticChange& change);
 

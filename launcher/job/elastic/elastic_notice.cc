@@ -18,8 +18,9 @@ namespace {
 // twice.
 constexpr Duration kGrowthPatience = std::chrono::seconds(5);
 
-// Lets no rank of the generation pass another commit until its hosts have answered.
-void HoldAll(ElasticChange& change, uint32_t update) {
+}  // namespace
+
+void HoldCommitsOfAll(ElasticChange& change, uint32_t update) {
   ElasticState& elastic = change.elastic;
   elastic.notice = CommitNotice::kHolding;
   elastic.notice_generation = change.state.generation;
@@ -30,13 +31,10 @@ void HoldAll(ElasticChange& change, uint32_t update) {
   change.Do(HoldCommits{change.state.generation});
 }
 
-}  // namespace
-
 // While a generation runs: are there ranks to let in or out, or is the job to stop?
-void NoticeChange(ElasticChange& change) {
-  change.elastic.growth_at.reset();
+NoticePlan PlanNotice(const ElasticChange& change) {
   const bool idle = change.elastic.running && !change.elastic.restart;
-  if (!idle || change.elastic.notice != CommitNotice::kNone) return;
+  if (!idle || change.elastic.notice != CommitNotice::kNone) return {};
   uint32_t update = 0;
   if (change.elastic.stop_asked) update |= kUpdateStop;
   bool starting = false;
@@ -54,17 +52,14 @@ void NoticeChange(ElasticChange& change) {
     ++new_ones;
     first_waits = std::min(first_waits.value_or(record.init.since), record.init.since);
   }
-  if (change.elastic.any_finished) return;
+  if (change.elastic.any_finished) return {};
   const bool room = members < change.elastic.limits.max_np;
   const bool full = members + new_ones >= change.elastic.limits.max_np;
   if (!room) first_waits.reset();
   if (first_waits && (!starting || full || change.now >= *first_waits + kGrowthPatience))
     update |= kUpdateAdded;
-  if (update == 0) {
-    if (first_waits) change.elastic.growth_at = *first_waits + kGrowthPatience;
-    return;
-  }
-  HoldAll(change, update);
+  if (update != 0 || !first_waits) return {update, {}};
+  return {0, *first_waits + kGrowthPatience};
 }
 
 void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
@@ -96,7 +91,7 @@ void NoticeStop(ElasticChange& change, const StopAsked& asked) {
   if (!in_world || (elastic.stop_asked && elastic.notice_generation == state.generation)) return;
   elastic.stop_asked = true;
   elastic.stop_signal = asked.signal;
-  HoldAll(change, kUpdateStop);
+  HoldCommitsOfAll(change, kUpdateStop);
 }
 
 void AskToStop(ElasticChange& change, const StopAsked& asked) {

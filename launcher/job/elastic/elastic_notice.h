@@ -3,12 +3,21 @@
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_NOTICE_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_NOTICE_H_
 
+#include <cstdint>
+#include <optional>
+
 #include "launcher/job/elastic/elastic_change.h"
 #include "launcher/job/state/job_state.h"
 
 namespace hvd {
 
-void NoticeChange(ElasticChange& change);
+struct NoticePlan {
+  uint32_t update = 0;                 // bits of CommitUpdate for the ranks to act on; 0: none now
+  std::optional<TimePoint> growth_at;  // when ranks that wait are let in, though others still start
+};
+NoticePlan PlanNotice(const ElasticChange& change);
+// Lets no rank of the generation pass another commit until its hosts have answered.
+void HoldCommitsOfAll(ElasticChange& change, uint32_t update);
 // The ranks of a host have stopped at a commit, or will at their next one.
 void TakeHeld(ElasticChange& change, const CommitsHeldBy& held);
 // The ranks of a job of fixed size learn at one commit, the same on all of them, that they are to

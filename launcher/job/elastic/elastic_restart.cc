@@ -61,31 +61,28 @@ void NoteIncomplete(ElasticChange& change) {
     elastic.incomplete_since = change.now;
 }
 
-void RestartIfIncomplete(ElasticChange& change) {
+namespace {
+
+bool IsIncomplete(const ElasticChange& change) {
   const ElasticState& elastic = change.elastic;
-  if (!elastic.incomplete_since || !MayRestart(elastic)) return;
-  if (change.now < *elastic.incomplete_since + Patience(elastic, kLossPatience)) return;
-  RestartAll(change, "a rank is no longer there");
+  return elastic.incomplete_since && MayRestart(elastic) &&
+         change.now >= *elastic.incomplete_since + Patience(elastic, kLossPatience);
 }
 
-void RestartIfResized(ElasticChange& change) {
-  ElasticState& elastic = change.elastic;
-  elastic.resize_at.reset();
-  const std::optional<TimePoint> since = std::exchange(elastic.resize_since, std::nullopt);
+}  // namespace
+
+RestartPlan PlanRestart(const ElasticChange& change) {
+  const ElasticState& elastic = change.elastic;
+  if (IsIncomplete(change)) return {"a rank is no longer there", {}, {}};
   const bool running = change.state.phase == JobPhase::kRunning && !change.AliveWorkers().empty();
-  if (!running || !elastic.RestartsInJob() || !MayRestart(elastic)) return;
+  if (!running || !elastic.RestartsInJob() || !MayRestart(elastic)) return {};
   const std::string why = WhyResized(change);
-  if (why.empty()) return;
-  elastic.resize_since = since.value_or(change.now);
-  const TimePoint all_there = *elastic.resize_since + kHostsPatience;
+  if (why.empty()) return {};
+  const TimePoint since = elastic.resize_since.value_or(change.now);
   TimePoint at = elastic.started_at + Patience(elastic, kResizePatience);
-  if (HostsOnTheirWay(change)) at = std::max(at, all_there);
-  if (change.now < at) {
-    elastic.resize_at = at;
-    return;
-  }
-  elastic.resize_since.reset();
-  RestartAll(change, why);
+  if (HostsOnTheirWay(change)) at = std::max(at, since + kHostsPatience);
+  if (change.now < at) return {"", since, at};
+  return {why, {}, {}};
 }
 
 void GoOnWithRestart(ElasticChange& change) {

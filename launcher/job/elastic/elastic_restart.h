@@ -17,9 +17,15 @@ void RestartAll(ElasticChange& change, const std::string& why);
 // A worker went before any rank has called hvd.init(). If none does soon, the script knows of no
 // generations, and the others wait for that worker in vain.
 void NoteIncomplete(ElasticChange& change);
-void RestartIfIncomplete(ElasticChange& change);
-// Slots came or went: the workers are started again in the number that fits, as under torchrun.
-void RestartIfResized(ElasticChange& change);
+// A worker is missing, or slots came or went: the workers are to be started again in the number
+// that fits, as under torchrun.
+struct RestartPlan {
+  std::string why;  // a sentence; empty: not now
+  // Since when slots came or went, and when to look again.
+  std::optional<TimePoint> resize_since, resize_at;
+};
+RestartPlan PlanRestart(const ElasticChange& change);
+// All have ended: they are started again. Those that outlive SIGTERM get SIGKILL.
 void GoOnWithRestart(ElasticChange& change);
 std::optional<TimePoint> NextRestart(const ElasticState& elastic);
 

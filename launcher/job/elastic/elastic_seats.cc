@@ -14,11 +14,6 @@
 namespace hvd {
 namespace {
 
-// A slot on which a worker could be started.
-struct Seat {
-  uint32_t host = 0, seat = 0;
-};
-
 bool HasSlot(const ElasticChange& change, uint32_t worker) {
   const Placement& place = change.state.plan.ranks[worker];
   const ElasticHost& host = change.elastic.hosts[place.host];
@@ -64,6 +59,8 @@ size_t MostWorkers(const ElasticChange& change) {
   return change.elastic.limits.max_np + (change.elastic.running ? change.elastic.limits.spares : 0);
 }
 
+}  // namespace
+
 void StartOn(ElasticChange& change, const std::vector<Seat>& seats) {
   std::set<uint32_t> added;
   std::vector<Candidate> candidates;
@@ -92,52 +89,40 @@ void StartOn(ElasticChange& change, const std::vector<Seat>& seats) {
   change.Do(std::move(start));
 }
 
-}  // namespace
-
-void FillSeats(ElasticChange& change) {
-  const std::optional<TimePoint> enough_since =
-      std::exchange(change.elastic.enough_since, std::nullopt);
-  if (!MayAdd(change)) return;
+SeatPlan PlanSeats(const ElasticChange& change) {
+  if (!MayAdd(change)) return {};
   const size_t staying = change.StayingWorkers().size();
   const size_t most = MostWorkers(change);
   const size_t with_slot = CountWithSlot(change);
-  if (with_slot >= most) return;
+  if (with_slot >= most) return {};
   std::vector<Seat> seats = FreeSeats(change);
-  if (seats.empty()) return;
+  if (seats.empty()) return {};
   // The first start, or one after all are gone: it needs enough seats, and waits a moment for hosts
   // that are about to come.
   if (staying == 0) {
-    if (seats.size() < change.Needed()) return;
-    const TimePoint since = enough_since.value_or(change.now);
+    if (seats.size() < change.Needed()) return {};
+    const TimePoint since = change.elastic.enough_since.value_or(change.now);
     const bool full = seats.size() >= change.elastic.limits.max_np;
-    if (!full && HostsOnTheirWay(change) && change.now < since + kHostsPatience) {
-      change.elastic.enough_since = since;
-      return;
-    }
+    if (!full && HostsOnTheirWay(change) && change.now < since + kHostsPatience) return {{}, since};
   }
   seats.resize(std::min(seats.size(), most - with_slot));
-  StartOn(change, seats);
+  return {std::move(seats), {}};
 }
 
 // A worker leaves when its slot is no longer there and enough others could go on without it: ranks,
 // and workers that wait to become one. So one that is still starting does not replace any yet.
-void MarkLeaving(ElasticChange& change) {
-  std::vector<uint32_t> without_slot;
+std::set<uint32_t> LeavingWorkers(const ElasticChange& change) {
+  std::set<uint32_t> without_slot;
   size_t able = 0;
   for (uint32_t worker : change.AliveWorkers()) {
-    RankRecord& record = change.state.ranks[worker];
-    if (!record.dismissed()) record.stay = Stay::kNeeded;
+    const RankRecord& record = change.state.ranks[worker];
     if (!HasSlot(change, worker)) {
-      without_slot.push_back(worker);
+      without_slot.insert(worker);
     } else {
       able += record.was_member() || record.waiting() || change.state.generation == 0;
     }
   }
-  if (able < change.elastic.limits.min_np) return;
-  for (uint32_t worker : without_slot) {
-    RankRecord& record = change.state.ranks[worker];
-    if (!record.dismissed()) record.stay = Stay::kLeaving;
-  }
+  return able < change.elastic.limits.min_np ? std::set<uint32_t>() : without_slot;
 }
 
 SeatCount CountSeats(const ElasticChange& change) {

@@ -5,7 +5,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "launcher/job/elastic/elastic_change.h"
 #include "launcher/job/state/elastic_state.h"
@@ -13,10 +16,20 @@
 
 namespace hvd {
 
-void FillSeats(ElasticChange& change);
+// A slot on which a worker could be started.
+struct Seat {
+  uint32_t host = 0, seat = 0;
+};
+struct SeatPlan {
+  std::vector<Seat> seats;  // on which workers are to be started now
+  // Since when there have been enough to start, while hosts are still on their way.
+  std::optional<TimePoint> enough_since;
+};
+SeatPlan PlanSeats(const ElasticChange& change);
+void StartOn(ElasticChange& change, const std::vector<Seat>& seats);
 // A worker leaves when its slot is no longer there and enough others could go on without it: ranks,
 // and workers that wait to become one. So one that is still starting does not replace any yet.
-void MarkLeaving(ElasticChange& change);
+std::set<uint32_t> LeavingWorkers(const ElasticChange& change);
 // The seats that there are for the workers of a job.
 struct SeatCount {
   size_t taken = 0;     // by workers that stay
@@ -27,7 +40,7 @@ SeatCount CountSeats(const ElasticChange& change);
 // A job that has enough slots waits so long for hosts that are on their way, so that it does not
 // form a generation, or start its workers, without them and then again with them.
 inline constexpr Duration kHostsPatience = std::chrono::seconds(3);
-// When FillSeats no longer waits for hosts that are on their way.
+// When PlanSeats no longer waits for hosts that are on their way.
 std::optional<TimePoint> NextFill(const ElasticState& elastic);
 
 }  // namespace hvd

@@ -2,22 +2,27 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 
-void NoticeSpares(ElasticChange& change) {
+std::vector<uint32_t> NewSpares(const ElasticChange& change) {
   const ElasticState& elastic = change.elastic;
-  if (!elastic.running || elastic.limits.spares == 0) return;
-  if (elastic.generation.size() < elastic.limits.max_np) return;  // those that wait are let in
+  std::vector<uint32_t> spares;
+  if (!elastic.running || elastic.limits.spares == 0) return spares;
+  if (elastic.generation.size() < elastic.limits.max_np) return spares;  // those that wait get in
   for (uint32_t worker : change.AliveWorkers()) {
-    RankRecord& record = change.state.ranks[worker];
-    if (!record.waiting() || record.was_member() || record.leaving()) continue;
-    if (std::exchange(record.init.is_spare, true)) continue;
-    change.Do(AskMemory{worker});
+    const RankRecord& record = change.state.ranks[worker];
+    if (record.waiting() && !record.was_member() && !record.leaving() && !record.init.is_spare)
+      spares.push_back(worker);
   }
+  return spares;
+}
+
+void NoteSpare(ElasticChange& change, uint32_t worker) {
+  change.state.ranks[worker].init.is_spare = true;
+  change.Do(AskMemory{worker});
 }
 
 void TakeMemory(ElasticChange& change, const MemoryTold& told) {

@@ -3,13 +3,18 @@
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_SPARES_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_SPARES_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "launcher/job/elastic/elastic_change.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {
 
-// Asks for the memory of workers that have become spares.
-void NoticeSpares(ElasticChange& change);
+// Workers that have become spares.
+std::vector<uint32_t> NewSpares(const ElasticChange& change);
+// Asks for its memory.
+void NoteSpare(ElasticChange& change, uint32_t worker);
 void TakeMemory(ElasticChange& change, const MemoryTold& told);
 
 }  // namespace hvd

@@ -1,6 +1,8 @@
 #include "launcher/job/elastic/membership.h"
 
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "launcher/job/elastic/elastic_dismissal.h"
 #include "launcher/job/elastic/elastic_generations.h"
@@ -13,26 +15,59 @@
 
 namespace hvd {
 
-namespace {
-
-// In this order; a failure ends the review. Seats are filled again after a generation has begun:
-// with its spares.
-constexpr void (*kReview[])(ElasticChange&) = {
-    GoOnWithRestart, OpenListedHosts, MarkLeaving, RestartIfIncomplete, RestartIfResized,
-    FillSeats,       FormGeneration,  FillSeats,   DismissLeaving,      NoticeChange,
-    NoticeSpares,    FinishIfDone,    KillOverdue, DropUnusedHosts,     WatchShortage};
-
-}  // namespace
-
 std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
-  // Its hosts and workers stay, and a world may form while it is asked to end.
-  if (change.state.fixed()) FormGeneration(change);
-  const bool at_work = change.job.MayReplace();
-  for (const auto review : kReview) {
-    if (!at_work || change.failure) return std::exchange(change.failure, std::nullopt);
-    review(change);
+  JobState& state = change.state;
+  ElasticState& elastic = change.elastic;
+  // A job of fixed size keeps its hosts and workers, and a world of it may form while it is asked
+  // to end.
+  if (state.fixed()) {
+    if (std::vector<Candidate> members = NextMembers(change); !members.empty())
+      Begin(change, std::move(members));
   }
-  change.elastic.ledger_changes_at = change.elastic.ledger.NextChange(change.now);
+  if (change.failure || !change.job.MayReplace())
+    return std::exchange(change.failure, std::nullopt);
+
+  // Hosts that are listed are opened, and workers whose slot is gone are to leave.
+  if (elastic.restart) GoOnWithRestart(change);
+  for (const HostSlots& listing : HostsToOpen(change)) Open(change, listing);
+  const std::set<uint32_t> leaving = LeavingWorkers(change);
+  for (uint32_t worker : change.AliveWorkers()) {
+    Stay& stay = state.ranks[worker].stay;
+    if (stay != Stay::kDismissed) stay = leaving.contains(worker) ? Stay::kLeaving : Stay::kNeeded;
+  }
+
+  // Where the script cannot go on with other ranks, all workers are started again.
+  const RestartPlan restart = PlanRestart(change);
+  elastic.resize_since = restart.resize_since;
+  elastic.resize_at = restart.resize_at;
+  if (!restart.why.empty()) RestartAll(change, restart.why);
+  if (change.failure) return std::exchange(change.failure, std::nullopt);
+
+  // Free seats get workers, a generation begins, and then there are seats for its spares.
+  const auto fill = [&change, &elastic] {
+    const SeatPlan plan = PlanSeats(change);
+    elastic.enough_since = plan.enough_since;
+    if (!plan.seats.empty()) StartOn(change, plan.seats);
+  };
+  fill();
+  if (std::vector<Candidate> members = NextMembers(change); !members.empty())
+    Begin(change, std::move(members));
+  if (change.failure) return std::exchange(change.failure, std::nullopt);
+  fill();
+
+  // Workers that are not needed go; ranks of a running generation act at one commit.
+  for (uint32_t worker : WorkersToDismiss(change)) Dismiss(change, worker);
+  const NoticePlan notice = PlanNotice(change);
+  elastic.growth_at = notice.growth_at;
+  if (notice.update != 0) HoldCommitsOfAll(change, notice.update);
+  for (uint32_t worker : NewSpares(change)) NoteSpare(change, worker);
+
+  // The end: of the job, of workers that outlive their time, of hosts, and of patience.
+  FinishIfDone(change);
+  KillOverdue(change);
+  for (uint32_t host : UnusedHosts(change)) Drop(change, host);
+  WatchShortage(change);
+  elastic.ledger_changes_at = elastic.ledger.NextChange(change.now);
   return std::exchange(change.failure, std::nullopt);
 }
 

@@ -13,7 +13,8 @@
 //   elastic_spares       workers that wait for a place
 //
 // Events change the state only; the consequences are decided here, after each of them, from the
-// state alone, so that it does not matter in which order things become known.
+// state alone, so that it does not matter in which order things become known. ReviewMembers asks
+// the other files, whose answers change nothing, and has them act on what it decides.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_MEMBERSHIP_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_MEMBERSHIP_H_
 
