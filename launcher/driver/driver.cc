@@ -142,7 +142,7 @@ class Driver final : public AgentConnectionObserver {
   RunWatch run_watch_;                                 // of an elastic job
   std::unique_ptr<HostWatch> host_watch_;              // of an elastic job
   std::unique_ptr<FunctionChannel> function_channel_;  // of horovod.run()
-  size_t channels_known_ = 0;  // hosts of an elastic job whose channels can be made
+  size_t channels_known_ = 0;                          // hosts whose channels can be made
   DriverStatusListener status_listener_{parts_.io, [this] { return CountsOf(parts_.state); }};
 };
 
@@ -151,8 +151,9 @@ Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchM
     : parts_(std::move(options), events_, SteadyNow()),
       channels_(channels),
       make_launcher_(std::move(make_launcher)) {
-  if (parts_.elastic()) host_watch_ = watch_hosts(parts_.io);
+  if (watch_hosts) host_watch_ = watch_hosts(parts_.io);
   const DriverOptions& job = parts_.options;
+  channels_known_ = job.plan.hosts.size();
   for (uint32_t host = 0; host < job.plan.hosts.size(); ++host) {
     AddAgent(host);
     if (!job.hosts[host].remote) parts_.state.clocks[host] = HostClock::Ours();
@@ -189,7 +190,7 @@ void Driver::OnLauncherOver(const LauncherEnd& end) {
 
 void Driver::AddAgent(uint32_t host) {
   const DriverOptions& job = parts_.options;
-  if (parts_.elastic() && host >= channels_known_) {
+  if (host >= channels_known_) {
     const std::vector<HostSlots> together = HostsFrom(host, parts_.state.elastic);
     channels_.Add(together);
     channels_known_ = host + together.size();
@@ -221,14 +222,14 @@ void Driver::Begin() {
     parts_.log.Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
   OpenLive();
   OpenFunctionChannel();
-  const std::string plan = parts_.elastic() ? "elastic" : PlanText(parts_.options.plan);
+  const std::string plan = host_watch_ ? "elastic" : PlanText(parts_.options.plan);
   parts_.log.Info("job " + parts_.options.job_id + ": " + plan);
   events_.Push(Begun{});
   parts_.agents.Open();
   WatchHosts();
-  if (parts_.elastic()) WatchOwnRun();
+  if (host_watch_) WatchOwnRun();
   ScheduleTick();
-  if (parts_.log.level() <= LogLevel::kInfo || parts_.elastic())
+  if (parts_.log.level() <= LogLevel::kInfo || host_watch_)
     return;  // the log shows more than a progress line
   const bool remote_hosts = parts_.state.options.prove_addresses;
   parts_.screen.BeginProgress(remote_hosts ? [this] { return parts_.state.stages.Counts(); }
@@ -315,7 +316,7 @@ void Driver::Execute(const JobAction& action) {
 }
 
 void Driver::Handle(const JobEvent& event) {
-  if (parts_.elastic()) LookAtOwnRun();
+  if (host_watch_) LookAtOwnRun();
   if (parts_.stock && IsFailedEnd(event)) parts_.stock->Break();
   Decision decision = Step(parts_.state, event, SteadyNow());
   if (!decision.reason.empty())

@@ -100,7 +100,8 @@ void DriverParts::AddHost(const HostSlots& listing) {
 
 // In an elastic job whose ranks train, SIGUSR1 is a request to stop and nothing else.
 void DriverParts::ForwardToRanks(int signal) {
-  if (signal == SIGUSR1 && elastic() && (state.elastic.running || state.elastic.stop_asked))
+  const bool fixed = state.fixed();
+  if (signal == SIGUSR1 && !fixed && (state.elastic.running || state.elastic.stop_asked))
     return events.Push(StopAsked{signal, {}});
   const std::vector<uint32_t> hosts = HostsAtWork();
   if (hosts.empty())
@@ -108,7 +109,7 @@ void DriverParts::ForwardToRanks(int signal) {
                             "; the job goes on");
   const ForwardSignal message = forwarded_signals.Begin(signal, hosts);
   for (uint32_t host : hosts) agents.Send(host, message);
-  if (signal == SIGUSR1 && !elastic()) events.Push(StopAsked{signal, {}});
+  if (signal == SIGUSR1 && fixed) events.Push(StopAsked{signal, {}});
 }
 
 void DriverParts::HandleWarning(uint32_t host, const SignalForwarded& answer, TimePoint now) {

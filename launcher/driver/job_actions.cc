@@ -215,7 +215,6 @@ void JobActions::StartOn(uint32_t host, const std::vector<Member>& members,
   StartJob first = hvd::StartOn(host, std::move(places), options, common);
   first.size = start.size;
   first.homogeneous = start.homogeneous ? 1 : 0;
-  first.elastic = 1;
   first.workers = std::move(workers);
   first.interfaces = options.interfaces;
   first.restarts = start.restarts;

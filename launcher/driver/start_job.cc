@@ -60,6 +60,7 @@ StartJob CommonStart(const DriverOptions& options) {
   start.trace = TraceModeOf(options.settings);
   start.stdin_to = ParseStdinTo(options.settings.stdin_to);
   start.stdin_terminal = options.stdin_terminal ? 1 : 0;
+  start.elastic = options.elastic.elastic ? 1 : 0;
   start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
   start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
   return start;
@@ -84,11 +85,10 @@ StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOption
 
 // The message with which the first rank is started. The hosts of an elastic job are not known yet.
 StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
-  if (options.elastic.elastic) {
+  if (options.plan.hosts.empty()) {
     StartJob start = CommonStart(options);
     start.size = options.elastic.np;
     start.slots = {{0, 0, 0, start.size, 0, 1}};
-    start.elastic = 1;
     return start;
   }
   return StartOn(host, options.plan.OnHost(host), options, CommonStart(options));

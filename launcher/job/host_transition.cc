@@ -105,16 +105,17 @@ void HostTransition::End(uint32_t host, int signal) {
 
 // Hosts that were too slow on their way are given up.
 void HostTransition::Expire() {
-  if (state_.fixed() && state_.phase != JobPhase::kOpening) return;
+  if (!change_.AtWork()) return;
   state_.stages.Expire(change_.now);
   const std::string slow = state_.stages.TakeSlow(state_.plan.hosts, change_.now);
-  const std::string what = state_.fixed() ? "the job has not started yet; " : "waiting for hosts: ";
+  const std::string what =
+      change_.MayReplace() ? "waiting for hosts: " : "the job has not started yet; ";
   if (!slow.empty()) change_.Tell(what + slow);
   for (uint32_t host = 0; host < state_.elastic.hosts.size(); ++host) {
     const bool failed = state_.stages.stage(host) == HostStage::kFailed;
     if (!failed || state_.elastic.hosts[host].gone) continue;
     change_.Do(CutHost{host});
-    if (change_.AtWork()) LoseHost(members_, host, state_.stages.TroubleOf(host));
+    LoseHost(members_, host, state_.stages.TroubleOf(host));
   }
 }
 

@@ -171,8 +171,7 @@ void JobTransition::On(const SilentRoute& event) {
 
 // Its ranks fail of something that is known already.
 bool JobTransition::GenerationIsOver() const {
-  const bool lost = state_.fixed() && state_.counts.lost > 0;
-  return state_.failure || state_.ending || lost;
+  return state_.failure || state_.ending || (state_.elastic.broken && !change_.MayReplace());
 }
 
 // The ranks are told why. They may take it as the end, or go on with another generation.
@@ -231,25 +230,28 @@ void JobTransition::On(const Tick&) {
   hosts_.Expire();
   if (state_.elastic.stop_by && now_ >= *state_.elastic.stop_by) EndStop();
   if (TakeLauncherDeadline(change_)) return;
-  if (state_.phase == JobPhase::kOpening) return LookAtHosts(change_);
+  if (state_.phase == JobPhase::kOpening && !change_.MayReplace()) return LookAtHosts(change_);
   TakeDeadline(change_);
+}
+
+// When a host that is still wanted is slow, or over its limit.
+std::optional<TimePoint> NextHostExpiry(const JobState& state) {
+  return state.at_work() ? state.stages.NextExpiry() : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<TimePoint> NextTick(const JobState& state) {
   if (state.paused_at) return std::nullopt;
-  const bool opens = state.phase == JobPhase::kOpening && state.fixed();
-  const bool hosts_open = opens && !state.places.asked;
+  const bool hosts_open = state.phase == JobPhase::kOpening && !state.places.asked;
   std::optional<TimePoint> next = hosts_open ? state.stages.deadline() : state.deadline;
   if (state.timeout_at && (!next || *state.timeout_at < *next)) next = state.timeout_at;
   if (state.places.end_by && (!next || *state.places.end_by < *next)) next = state.places.end_by;
   if (state.dismissed_by && (!next || *state.dismissed_by < *next)) next = state.dismissed_by;
   if (state.leave_by && (!next || *state.leave_by < *next)) next = state.leave_by;
   if (state.init_watch && (!next || state.init_watch->next < *next)) next = state.init_watch->next;
-  if (state.fixed()) return next;
   for (const std::optional<TimePoint>& time :
-       {state.stages.NextExpiry(), state.elastic.stop_by, NextMembershipTick(state)}) {
+       {NextHostExpiry(state), state.elastic.stop_by, NextMembershipTick(state)}) {
     if (time && (!next || *time < *next)) next = time;
   }
   return next;

@@ -131,9 +131,9 @@ void FailOfLost(JobChange& change, bool with_code_0) {
 }
 
 void ReportGoodput(JobChange& change) {
-  if (change.state.fixed()) return;
   ElasticState& elastic = change.state.elastic;
   elastic.time.NoteEnd(change.now);
+  if (elastic.time.total() == Duration{}) return;  // nobody measures it in a job of fixed size
   const uint64_t again = elastic.resets + elastic.restarts;
   if (again == 0 || change.state.generation == 0)
     return;  // of a script without generations too little is known

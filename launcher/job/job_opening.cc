@@ -109,7 +109,6 @@ void NoteTrouble(JobChange& change, const HostTroubled& event) {
 
 // While the job is opening: is there something to do about its hosts?
 void LookAtHosts(JobChange& change) {
-  if (!change.state.fixed()) return;  // each host is used when it is ready
   if (change.state.stages.All(HostStage::kReady)) {
     if (!AllPlacesTaken(change)) return;
     change.state.phase = JobPhase::kStarting;

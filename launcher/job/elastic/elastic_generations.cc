@@ -98,6 +98,7 @@ void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) 
 
 void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   const bool first = change.state.generation == 0;
+  const bool fixed = change.state.fixed();
   // A restart is counted already.
   const bool restarted = std::exchange(change.elastic.restarted, false);
   if (!first && !restarted) {
@@ -108,7 +109,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   change.state.ending.reset();
   change.state.stopped.clear();
   change.elastic.generation =
-      change.state.fixed() ? GenerationOf(change.state.plan) : ArrangeRanks(std::move(candidates));
+      fixed ? GenerationOf(change.state.plan) : ArrangeRanks(std::move(candidates));
   change.elastic.broken = false;
   change.SetRunning(true);
   change.elastic.lost_cause.clear();
@@ -116,7 +117,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
     RankRecord& record = change.state.ranks[member.worker];
     const Placement& place = change.state.plan.ranks[member.worker];
     // It has outlived a generation.
-    if (record.was_member() && !change.state.fixed())
+    if (record.was_member() && !fixed)
       change.elastic.ledger.NoteGood(change.elastic.hosts[place.host].listing.host,
                                      place.local_rank, change.now);
     change.state.Move(record, WorkerState::kMember);
@@ -125,7 +126,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
     if (!record.was_member()) record.first_generation = change.state.generation;
   }
   change.Do(BeginWorld{change.state.generation, change.elastic.generation});
-  if (change.state.fixed())
+  if (fixed)
     return change.Because(
         Format("every rank called hvd.init(): generation {}", change.state.generation));
   change.elastic.notice = CommitNotice::kNone;

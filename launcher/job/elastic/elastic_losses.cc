@@ -27,7 +27,7 @@ bool SpendOn(ElasticChange& change, uint32_t worker, FailureKind kind) {
 }
 
 bool GoesOnWithout(ElasticChange& change, uint32_t worker, FailureKind kind) {
-  if (change.state.fixed()) return false;
+  if (!change.job.MayReplace()) return false;
   RankRecord& record = change.state.ranks[worker];
   if (change.elastic.any_finished || kind == FailureKind::kUserError) return false;
   if (record.leaving() || change.elastic.restart || change.elastic.stop_asked) {
@@ -142,7 +142,7 @@ void TakeEnd(ElasticChange& change, uint32_t worker) {
   record.forgiven = record.forgiven || stopped;
   if (!change.job.AtWork()) return;
   // One that left a job of fixed size without a goodbye may have done so after its last collective.
-  if (record.end->ok() && (!record.loss || change.state.fixed())) {
+  if (record.end->ok() && (!record.loss || !change.job.MayReplace())) {
     change.elastic.any_finished = change.elastic.any_finished || !record.leaving();
     return;
   }

@@ -146,7 +146,7 @@ bool HostStages::Lost(TimePoint now) const {
 
 std::optional<TimePoint> HostStages::deadline() const {
   std::optional<TimePoint> next = NextExpiry();
-  if (settle_at_ && (!next || *settle_at_ < *next)) next = settle_at_;
+  if (!standing_alone_ && settle_at_ && (!next || *settle_at_ < *next)) next = settle_at_;
   return next;
 }
 

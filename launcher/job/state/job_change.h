@@ -22,7 +22,7 @@ struct JobChange {
   // A line for the user.
   void Tell(std::string sentence) { Do(NotifyUser{std::move(sentence)}); }
   // It gets ready or runs; later it only ends.
-  bool AtWork() const { return state.phase <= JobPhase::kRunning && !state.failure; }
+  bool AtWork() const { return state.at_work(); }
   // And its hosts and ranks may come and go.
   bool MayReplace() const { return !state.fixed() && AtWork(); }
 };

@@ -178,6 +178,8 @@ struct JobState {
 
   // Its hosts and ranks never change.
   bool fixed() const { return !elastic.limits.elastic; }
+  // It gets ready or runs; later it only ends.
+  bool at_work() const { return phase <= JobPhase::kRunning && !failure; }
   // Ranks have been asked to end.
   bool asked() const { return interrupting || terminating || killing; }
 };

@@ -125,6 +125,15 @@ TEST(Membership, StartsOnceThereAreEnoughSlots) {
   EXPECT_EQ(job.Find<StartMembers>()->members.size(), 4U);
 }
 
+TEST(Membership, AJobThatEndsWaitsForNoHosts) {
+  Script job(Limits(1, 2, 3));
+  job.Run(2);
+  job.List({{"a", 2}, {"b", 1}});
+  job.On(Interrupted{SIGINT});
+  job.After(seconds(11));
+  EXPECT_THAT(job.told, Not(HasSubstr("waiting for hosts")));
+}
+
 TEST(Membership, RanksFollowTheListWhicheverHostIsReadyFirst) {
   Script job(Limits(3, 3, 3));
   job.List({{"h10", 1}, {"h2", 1}, {"h1", 1}});
