@@ -4,7 +4,6 @@
 #include <csignal>
 #include <functional>
 #include <map>
-#include <queue>
 #include <random>
 #include <set>
 #include <sstream>
@@ -14,6 +13,7 @@
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
 #include "runtime/segment/job_page.h"
+#include "test/sim/sim_events.h"
 
 namespace hvd::test {
 namespace {
@@ -80,14 +80,6 @@ class ElasticSim::World {
     bool over = false;   // its end was reported
     bool ending = false;
   };
-  struct Event {
-    TimePoint at;
-    uint64_t order = 0;
-    std::function<void()> happens;
-    bool operator>(const Event& other) const {
-      return at != other.at ? at > other.at : order > other.order;
-    }
-  };
 
   // ---- chance
 
@@ -100,25 +92,12 @@ class ElasticSim::World {
   // ---- time
 
   void Later(Duration delay, std::function<void()> happens) {
-    events_.push({now_ + delay, order_++, std::move(happens)});
+    events_.Later(delay, std::move(happens));
   }
 
   void OneMore() {
-    const std::optional<TimePoint> tick = NextTick(state_);
-    if (events_.empty() && !tick) return Trouble("nothing will ever happen again");
-    if (tick && (events_.empty() || *tick <= events_.top().at)) {
-      now_ = std::max(now_, *tick);
-      Happens(Tick{});
-      const std::optional<TimePoint> next = NextTick(state_);
-      if (next && *next <= now_ && state_.phase != JobPhase::kDone)
-        Trouble("a tick has nothing to do and comes again at once");
-    } else {
-      const Event event = events_.top();
-      events_.pop();
-      now_ = event.at;
-      event.happens();
-    }
-    if (now_ > TimePoint() + kBound) Trouble("the job does not end");
+    const std::string rule = events_.RunNext(state_, [this] { Happens(Tick{}); });
+    if (!rule.empty()) Trouble(rule);
   }
 
   // ---- what is said to the job
@@ -132,7 +111,7 @@ class ElasticSim::World {
   template <typename T>
   void Note(const char* what, const T& value, int64_t number = -1) {
     if (!keep_schedule_) return;
-    schedule_ << SecondsOf(now_) << what << NameOf(value);
+    schedule_ << SecondsOf(events_.now()) << what << NameOf(value);
     if (number >= 0) schedule_ << " " << number;
     schedule_ << "\n";
   }
@@ -140,7 +119,7 @@ class ElasticSim::World {
   void Trouble(const std::string& rule) {
     if (!trouble_.empty()) return;
     std::ostringstream text;
-    text << "at " << SecondsOf(now_) << " s: " << rule;
+    text << "at " << SecondsOf(events_.now()) << " s: " << rule;
     trouble_ = text.str();
     if (keep_schedule_) schedule_ << trouble_ << "\n";
   }
@@ -156,13 +135,13 @@ class ElasticSim::World {
     }
     if (state_.phase == JobPhase::kDone) return;
     failed_ = state_.failure.has_value();
-    const Decision decision = Step(state_, event, now_);
+    const Decision decision = Step(state_, event, events_.now());
     for (const JobAction& action : decision.actions)
       std::visit([this](const auto& a) { Do(a); }, action);
     CheckState();
   }
 
-  int64_t Stamp() const { return now_.time_since_epoch().count() + 1; }
+  int64_t Stamp() const { return events_.now().time_since_epoch().count() + 1; }
 
   // ---- what is done about it
 
@@ -171,7 +150,8 @@ class ElasticSim::World {
     Note("      -> ", action);
   }
   void Do(const NotifyUser& notice) {
-    if (keep_schedule_) schedule_ << SecondsOf(now_) << "      -> " << notice.sentence << "\n";
+    if (keep_schedule_)
+      schedule_ << SecondsOf(events_.now()) << "      -> " << notice.sentence << "\n";
   }
   void Do(const OpenHost& open) {
     Note("      -> ", open, open.host);
@@ -237,7 +217,7 @@ class ElasticSim::World {
       last_members_.insert(member.worker);
     }
     generation_ = begin.number;
-    const Duration left = TimePoint() + kWorkDone - now_;
+    const Duration left = TimePoint() + kWorkDone - events_.now();
     Later(std::max<Duration>(left, seconds(1)), [this, g = begin.number] {
       for (uint32_t w = 0; w < workers_.size(); ++w) {
         if (workers_[w].generation == g)
@@ -397,7 +377,7 @@ class ElasticSim::World {
 
   void ScheduleFault() {
     Later(Within(50, 15'000), [this] {
-      if (now_ > TimePoint() + kFaultsEnd) return;
+      if (events_.now() > TimePoint() + kFaultsEnd) return;
       Fault();
       ScheduleFault();
     });
@@ -534,9 +514,7 @@ class ElasticSim::World {
   bool failed_ = false;  // before the present event
   bool calm_ = false;    // no faults but those of workers and hosts themselves
   JobState state_;
-  TimePoint now_{};
-  uint64_t order_ = 0;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  SimEvents events_{kBound};
   std::vector<HostSlots> listing_;
   std::vector<Host> hosts_;
   std::vector<Worker> workers_;

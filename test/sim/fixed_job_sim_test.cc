@@ -13,7 +13,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <queue>
 #include <random>
 #include <set>
 #include <sstream>
@@ -23,6 +22,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
+#include "test/sim/sim_events.h"
 
 namespace hvd::test {
 namespace {
@@ -65,14 +65,6 @@ class World {
   struct Host {
     bool over = false, ending = false;
   };
-  struct Event {
-    TimePoint at;
-    uint64_t order = 0;
-    std::function<void()> happens;
-    bool operator>(const Event& other) const {
-      return at != other.at ? at > other.at : order > other.order;
-    }
-  };
 
   JobState MakeState() {
     const uint32_t hosts = 1 + Below(3), slots = 1 + Below(3);
@@ -90,27 +82,14 @@ class World {
   }
   static uint32_t Count(const auto& all) { return static_cast<uint32_t>(all.size()); }
   void Later(Duration delay, std::function<void()> happens) {
-    events_.push({now_ + delay, order_++, std::move(happens)});
+    events_.Later(delay, std::move(happens));
   }
   uint32_t HostOf(uint32_t w) const { return state_.plan.ranks[w].host; }
-  int64_t Stamp() const { return now_.time_since_epoch().count() + 1; }
+  int64_t Stamp() const { return events_.now().time_since_epoch().count() + 1; }
 
   void OneMore() {
-    const std::optional<TimePoint> tick = NextTick(state_);
-    if (events_.empty() && !tick) return Trouble("nothing will ever happen again");
-    if (tick && (events_.empty() || *tick <= events_.top().at)) {
-      now_ = std::max(now_, *tick);
-      Happens(Tick{});
-      const std::optional<TimePoint> next = NextTick(state_);
-      if (next && *next <= now_ && state_.phase != JobPhase::kDone)
-        Trouble("a tick has nothing to do and comes again at once");
-    } else {
-      const Event event = events_.top();
-      events_.pop();
-      now_ = event.at;
-      event.happens();
-    }
-    if (now_ > TimePoint() + kBound) Trouble("the job does not end");
+    const std::string rule = events_.RunNext(state_, [this] { Happens(Tick{}); });
+    if (!rule.empty()) Trouble(rule);
   }
 
   void Trouble(const std::string& rule) {
@@ -121,10 +100,10 @@ class World {
   template <typename T>
   void Happens(const T& event) {
     if (state_.phase == JobPhase::kDone) return;
-    schedule_ << std::chrono::duration<double>(now_.time_since_epoch()).count() << "  "
+    schedule_ << std::chrono::duration<double>(events_.now().time_since_epoch()).count() << "  "
               << typeid(T).name();
     if constexpr (requires { event.rank; }) schedule_ << " " << event.rank;
-    const Decision decision = Step(state_, event, now_);
+    const Decision decision = Step(state_, event, events_.now());
     schedule_ << "  " << decision.reason << "\n";
     for (const JobAction& action : decision.actions)
       std::visit([this](const auto& a) { Do(a); }, action);
@@ -286,10 +265,10 @@ class World {
   // By itself. Of two at almost the same time either may be named.
   void NoteFailure(uint32_t w, int code) {
     if (code == 0 || code == kStoppedExitCode || consequences_.contains(w)) return;
-    if (first_ && now_ < first_at_ + milliseconds(300)) either_ = true;
+    if (first_ && events_.now() < first_at_ + milliseconds(300)) either_ = true;
     if (first_ || state_.asked() || state_.failure) return;
     first_ = code;
-    first_at_ = now_;
+    first_at_ = events_.now();
   }
 
   // ---- rules
@@ -314,9 +293,8 @@ class World {
   std::vector<Host> hosts_;
   JobState state_;
   std::vector<Worker> workers_;
-  TimePoint now_{};
-  uint64_t order_ = 0, generation_ = 0;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  uint64_t generation_ = 0;
+  SimEvents events_{kBound};
   std::optional<int> first_;  // the exit code of the first rank that failed by itself
   TimePoint first_at_{};
   bool either_ = false;
