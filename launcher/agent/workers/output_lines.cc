@@ -13,7 +13,6 @@ constexpr auto kPromptWait = std::chrono::milliseconds(50);
 void OutputLines::Add(bool prompts) { slots_.emplace_back().prompts = prompts; }
 
 void OutputLines::Take(uint32_t slot, OutputStream stream, std::string_view bytes) {
-  if (stream == OutputStream::kResult) return forward_(slot, stream, bytes, {});
   Slot& s = slots_[slot];
   if (stream == OutputStream::kStderr) s.last_stderr.Add(bytes);
   LineBuffer::Ready ready = s.lines[static_cast<int>(stream)].Add(bytes);
@@ -22,7 +21,6 @@ void OutputLines::Take(uint32_t slot, OutputStream stream, std::string_view byte
 }
 
 void OutputLines::Flush(uint32_t slot, OutputStream stream) {
-  if (stream == OutputStream::kResult) return;
   const std::string line = slots_[slot].lines[static_cast<int>(stream)].Flush();
   forward_(slot, stream, line, {});
 }

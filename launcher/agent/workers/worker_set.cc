@@ -233,11 +233,12 @@ void WorkerSet::Resend() {
 }
 
 void WorkerSet::OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) {
+  if (stream == OutputStream::kResult) return owner_.SendOutput(NumberOf(slot), stream, bytes, {});
   lines_.Take(slot, stream, bytes);
 }
 
 void WorkerSet::OnOutputEnd(uint32_t slot, OutputStream stream) {
-  lines_.Flush(slot, stream);
+  if (stream != OutputStream::kResult) lines_.Flush(slot, stream);
   owner_.OnWorkerOver();
 }
 
