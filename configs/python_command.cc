@@ -12,6 +12,16 @@ std::string Interpreter(const ScriptFacts& facts) {
 
 }  // namespace
 
+bool LooksLikePython(std::string_view program) {
+  std::string_view name = program.substr(program.rfind('/') + 1);
+  for (std::string_view kind : {"python", "pypy"}) {
+    if (name.starts_with(kind) &&
+        name.find_first_not_of("0123456789.", kind.size()) == std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
 PythonCommand WithPython(const std::vector<std::string>& command, bool module,
                          const ScriptFacts& facts) {
   PythonCommand out{.command = command, .note = {}};

@@ -1,10 +1,11 @@
 // A Python script or module as the command of a job, as torchrun takes it: with the interpreter in
-// front. Pure.
+// front; and which programs are Python. Pure.
 #ifndef HVD_CONFIGS_PYTHON_COMMAND_H_
 #define HVD_CONFIGS_PYTHON_COMMAND_H_
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hvd {
@@ -24,6 +25,9 @@ struct PythonCommand {
 // `module`: the first word is a module (-m).
 PythonCommand WithPython(const std::vector<std::string>& command, bool module,
                          const ScriptFacts& facts);
+
+// "python", "/opt/bin/python3.11", "pypy3"; the program in a script's first line is not seen.
+bool LooksLikePython(std::string_view program);
 
 }  // namespace hvd
 

@@ -46,7 +46,7 @@ PARTS = {
     "launcher/driver/services": ["launcher/job/hosts", "launcher/job/report", "launcher/job/state", "launcher/live", "launcher/tree", "launcher/wire"],
     "launcher/job/elastic": ["launcher/job/hosts", "launcher/job/policy", "launcher/job/report", "launcher/job/state", "launcher/text",
                              "launcher/wire"],
-    "launcher/job/hosts": ["launcher/agent/host", "launcher/channels", "launcher/text", "launcher/wire"],
+    "launcher/job/hosts": ["launcher/channels", "launcher/text", "launcher/wire"],
     "launcher/job/policy": ["launcher/process", "launcher/text", "launcher/wire"],
     "launcher/job/report": ["launcher/job/hosts", "launcher/job/policy", "launcher/job/state", "launcher/text"],
     "launcher/job/state": ["launcher/job/hosts", "launcher/job/policy", "launcher/process", "launcher/relay", "launcher/text",
@@ -347,6 +347,21 @@ def test_there_are_no_circles(what, node_of):
     assert not found, f"{what} that include each other: {found}"
 
 
+def folder_to(depth):
+    """launcher/job/state/job_state.h -> launcher/job, at depth 2: a folder with all that is in it."""
+    return lambda path: "/".join(os.path.dirname(path).split("/")[:depth])
+
+
+# Circles of folders with their sub-folders, by depth: debts, of which none may be added and which are to go.
+CIRCLES = {1: [["runtime", "timeline"]], 2: [["launcher/bundle", "launcher/channels"]]}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_there_are_no_circles_at_any_depth(depth):
+    texts = {path: read(path) for path in product_code()}
+    assert circles(include_graph(texts, folder_to(depth))) == CIRCLES.get(depth, [])
+
+
 def test_python_modules_have_no_circles():
     texts = {module_of(path): read(path) for path in FILES if path.startswith(PYTHON) and path.endswith(".py")}
     assert "horovod.common.basics" in texts
@@ -469,6 +484,12 @@ def test_circle_rule_refuses():
     assert circles(include_graph(texts, os.path.dirname)) == [["a", "b"]]
     assert circles(include_graph(texts, lambda path: os.path.splitext(path)[0])) == [["a/x", "b/y"]]
     assert not circles(include_graph({"a/x.h": "", "c/z.h": '#include "a/x.h"'}, os.path.dirname))
+
+
+def test_circle_rule_refuses_circles_through_sub_folders():
+    texts = {"l/a/x.h": '#include "l/b/c/y.h"', "l/b/z.h": '#include "l/a/x.h"', "l/b/c/y.h": ""}
+    assert not circles(include_graph(texts, os.path.dirname))
+    assert circles(include_graph(texts, folder_to(2))) == [["l/a", "l/b"]]
 
 
 def test_circle_rule_refuses_python_modules():

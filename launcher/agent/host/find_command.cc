@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdlib>
 
+#include "configs/python_command.h"
 #include "launcher/process/proc_file.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/text/path_text.h"
@@ -55,16 +56,6 @@ CommandFacts LookForCommand(const std::string& program, const std::string& path,
   facts.version =
       PythonVersion(facts.real, ReadSmallFile(FolderOf(FolderOf(found.path)) + "/pyvenv.cfg"));
   return facts;
-}
-
-bool LooksLikePython(std::string_view program) {
-  std::string_view name = BaseName(program);
-  for (std::string_view kind : {"python", "pypy"}) {
-    if (name.starts_with(kind) &&
-        name.find_first_not_of("0123456789.", kind.size()) == std::string_view::npos)
-      return true;
-  }
-  return false;
 }
 
 std::string PythonVersion(std::string_view real_path, std::string_view pyvenv) {

@@ -15,9 +15,6 @@ namespace hvd {
 CommandFacts LookForCommand(const std::string& program, const std::string& path,
                             const std::string& directory);
 
-// "python", "/opt/bin/python3.11", "pypy3"; the program in a script's first line is not seen.
-bool LooksLikePython(std::string_view program);
-
 // "3.11" of "/usr/bin/python3.11"; else by `pyvenv`, the text of a virtual environment's pyvenv.cfg
 // ("version = 3.11.2"); empty when neither tells.
 std::string PythonVersion(std::string_view real_path, std::string_view pyvenv);

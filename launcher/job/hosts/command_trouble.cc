@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "configs/message_text.h"
-#include "launcher/agent/host/find_command.h"
+#include "configs/python_command.h"
 #include "launcher/job/hosts/host_stages.h"
 
 namespace hvd {

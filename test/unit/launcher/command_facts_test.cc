@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "configs/python_command.h"
 #include "launcher/agent/host/find_command.h"
 #include "launcher/job/hosts/command_trouble.h"
 
