@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hvd/hvd.h"
+#include "runtime/api/callback_thread.h"
 #include "runtime/api/from_python/runner.h"
 #include "runtime/api/private_entries.h"
 #include "runtime/api/runtime.h"
@@ -48,6 +49,13 @@ Status CheckNotForked() {
 Status NotInitialized() {
   return {Code::kNotInitialized,
           "Horovod has not been initialized on this rank; call hvd.init() first"};
+}
+
+// A callback that ended its world would wait for itself.
+Status CheckNotCalledBack(const char* function) {
+  if (!CallbackThread::IsCalling()) return Status::Ok();
+  return InvalidArgument(std::string(function) +
+                         " was called by an on_done callback; call it in a thread of the program");
 }
 
 // Between worlds. Handles of one that was shut down are no mistake of the caller.
@@ -196,6 +204,7 @@ int32_t hvd_enabled(const char* feature) {
 
 int32_t hvd_init(const hvd_init_options* options) {
   return Guarded([&]() -> Status {
+    HVD_RETURN_IF_ERROR(hvd::CheckNotCalledBack("hvd_init"));
     hvd::InitOptions read;
     HVD_RETURN_IF_ERROR(hvd::ReadInitOptions(options, &read));
     return Runtime::Get().Init(read);
@@ -204,6 +213,7 @@ int32_t hvd_init(const hvd_init_options* options) {
 
 int32_t hvd_shutdown(void) {
   return Guarded([]() -> Status {
+    HVD_RETURN_IF_ERROR(hvd::CheckNotCalledBack("hvd_shutdown"));
     Runtime::Get().Shutdown();
     return Status::Ok();
   });
@@ -363,13 +373,18 @@ int32_t hvd_process_set_ranks(int32_t id, int32_t* ranks, int32_t capacity) {
 
 int32_t hvd_submit(const hvd_request* request, hvd_handle* handle) {
   return Guarded([&]() -> Status {
-    if (handle == nullptr)
+    const bool calls_back = hvd::HasCallback(request);
+    if (handle == nullptr && !calls_back)
       return hvd::InvalidArgument("hvd_submit was called without a place for the handle");
     SessionRef session;
     if (!session) return hvd::NotInitialized();
     hvd::RequestSpec spec;
     hvd::RequestMemory memory;
     HVD_RETURN_IF_ERROR(hvd::ReadRequest(request, &memory, &spec));
+    if (calls_back) {
+      if (handle != nullptr) *handle = 0;
+      return session->callbacks().Submit(spec, *request);
+    }
     Result<hvd_handle> submitted = session->engine().Submit(spec);
     if (!submitted.ok()) return submitted.status();
     *handle = *submitted;
@@ -402,6 +417,14 @@ int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms) {
   });
 }
 
+int32_t hvd_wait_us(hvd_handle handle, int64_t timeout_us) {
+  return Guarded([&]() -> Status {
+    SessionRef session;
+    if (!session) return hvd::NoWorldFor(handle);
+    return session->engine().Wait(handle, std::chrono::microseconds(timeout_us));
+  });
+}
+
 int32_t hvd_wait_result(hvd_handle handle, int64_t timeout_ms, hvd_result* result) {
   return Guarded([&]() -> Status {
     HVD_RETURN_IF_ERROR(hvd::CheckResult(result));
@@ -417,6 +440,8 @@ int32_t hvd_run_for(const hvd_request* request, int64_t timeout_ms, hvd_handle* 
     if (handle == nullptr && timeout_ms >= 0)
       return hvd::InvalidArgument(
           "hvd_run_for was called with a limit and without a place for the handle");
+    if (hvd::HasCallback(request))
+      return hvd::InvalidArgument("on_done is for hvd_submit; hvd_run and hvd_run_for wait");
     SessionRef session;
     if (!session) return hvd::NotInitialized();
     hvd::RequestSpec spec;

@@ -97,12 +97,14 @@ Status Runtime::OpenSession(const InitOptions& options, EngineOptions engine) {
 }
 
 void Runtime::Shutdown() {
-  if (forked()) return;
+  if (forked() || CallbackThread::IsCalling()) return;  // exit() inside a callback
   MutexLock lock(mutex_);
   if (owned_ == nullptr) return;
   session_.store(nullptr, std::memory_order_seq_cst);
   owned_->FailPending();
   while (users_.load(std::memory_order_seq_cst) != 0) ::sched_yield();
+  // Without state_, which a fork takes: a callback may wait for the thread that forks.
+  owned_->callbacks().Stop();
   CloseSession();
 }
 

@@ -99,6 +99,7 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
       devices_(DeviceOptions(heap)),
       engine_(peers_, hosts_ == nullptr ? backend_ : hosts_->backend(), heap, WorldGroup(world_),
               InWorld(options, world_, bootstrap_, devices_)),
+      callbacks_(engine_, heap),
       timeline_(world_) {
   RankBlock& block = world_.page.rank(world_.local_rank);
   block.pid.store(static_cast<uint32_t>(::getpid()), std::memory_order_relaxed);
@@ -113,6 +114,7 @@ Session::Session(Membership member, Bootstrap& bootstrap, SharedHeap& heap,
 Session::~Session() {
   const TimePoint since = SteadyNow();
   FailPending();
+  callbacks_.Stop();
   timeline_.Stop();
   RankBlock& block = world_.page.rank(world_.local_rank);
   // A rank that goes because the agent is gone has not left of its own will: neighbours that are

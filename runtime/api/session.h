@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/api/callback_thread.h"
 #include "runtime/api/hosts_session.h"
 #include "runtime/api/timeline_session.h"
 #include "runtime/api/world_joiner.h"
@@ -44,6 +45,7 @@ class Session {
   Status AddProcessSets(const std::vector<std::vector<uint32_t>>& given);
 
   Engine& engine() { return engine_; }
+  CallbackThread& callbacks() { return callbacks_; }
   CommitPoint& commits() { return commits_; }
   const CommitPoint& commits() const { return commits_; }
   const World& world() const { return world_; }
@@ -82,6 +84,7 @@ class Session {
   std::unique_ptr<HostsSession> hosts_;  // null on one host
   CudaRouter devices_;
   Engine engine_;
+  CallbackThread callbacks_;
   const TimelineChoice timeline_choice_ = TimelineChoiceFromEnv();
   TimelineSession timeline_;
   std::atomic<bool> stopping_{false};

@@ -168,6 +168,11 @@ Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpe
   return ReadSplits(known, spec);
 }
 
+bool HasCallback(const hvd_request* request) {
+  return request != nullptr && request->struct_size >= sizeof(hvd_request) &&
+         request->on_done != nullptr;
+}
+
 Status ReadInitOptions(const hvd_init_options* options, InitOptions* read) {
   if (options == nullptr) return Status::Ok();
   hvd_init_options room;

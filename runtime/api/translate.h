@@ -24,6 +24,9 @@ struct RequestMemory {
 // Views stay views.
 Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpec* spec);
 
+// The caller knows on_done, and has set it.
+bool HasCallback(const hvd_request* request);
+
 Status ReadInitOptions(const hvd_init_options* options, InitOptions* read);
 
 // Ok when Store can write into it.

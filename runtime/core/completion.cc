@@ -24,6 +24,7 @@ void Completion::Complete(Operation* op, Status status, bool peers_may_work) {
   op->message = {};
   op->done = true;
   state_.sets.Release(std::exchange(op->set, nullptr));
+  if (op->callback.function != nullptr) state_.callbacks.NoteDone(op);
   if (sleepers_ > 0) peers_.WakeSelf();
 }
 

@@ -68,6 +68,13 @@ struct EngineOptions {
   Backend* devices = nullptr;
 };
 
+// An operation that has ended and has a callback.
+struct EndedOperation {
+  DoneCallback callback;
+  Status status;
+  OperationResult result;
+};
+
 class Engine {
  public:
   using Handle = Operation::Handle;
@@ -106,6 +113,13 @@ class Engine {
   // null where there is no limit.
   Status Run(const RequestSpec& spec, Duration timeout = Duration(-1), Handle* handle = nullptr);
 
+  // From here on the operation belongs to the callback: TakeEnded returns it, no Wait does. False
+  // for an unknown handle.
+  bool SetCallback(Handle handle, DoneCallback callback);
+  // Waits for the next operation with a callback that ends, and makes progress meanwhile; its name
+  // is free. nullopt: there is none in flight. For one thread.
+  std::optional<EndedOperation> TakeEnded();
+
   // Receives announcements of peers and sends those that had no room: for the runtime thread, so
   // that peers are not delayed while the application computes; gives operations to devices. True if
   // something is still unsent or on its way to a device.
@@ -139,6 +153,7 @@ class Engine {
   void Idle(Operation* op, TimePoint deadline, uint32_t yields) HVD_REQUIRES(mutex_);
   bool Look(Operation* op) HVD_REQUIRES(mutex_);
   bool WaitForHosts(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
+  bool IsOver(const Operation& op) const HVD_REQUIRES(mutex_);
   void NoteStall(Operation* op, TimePoint now) HVD_REQUIRES(mutex_);
 
   Peers& peers_;

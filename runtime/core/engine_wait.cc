@@ -107,7 +107,47 @@ Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout, bool looked
   }
 }
 
-// Receives, sends and advances the operation once; true when it is done.
+bool Engine::SetCallback(Handle handle, DoneCallback callback) {
+  MutexLock lock(mutex_);
+  Operation* op = state_.operations.Find(handle);
+  if (op == nullptr) return false;
+  state_.callbacks.Add(op, callback);
+  return true;
+}
+
+std::optional<EndedOperation> Engine::TakeEnded() {
+  MutexLock lock(mutex_);
+  express_.Settle();
+  ++waiting_;
+  bool looked = false;
+  while (!state_.callbacks.has_done()) {
+    Operation* op = state_.callbacks.oldest();
+    if (op == nullptr) break;
+    for (uint32_t spin = 0; !Look(op) && !looked && spin < Policy().spins; ++spin) Relax();
+    progress_.AdvanceOthers(nullptr);
+    if (!state_.callbacks.has_done()) Idle(op, TimePoint::max(), looked ? 0 : Policy().yields);
+    looked = true;
+  }
+  --waiting_;
+  waits_.EndWait();
+  Operation* op = state_.callbacks.Pop();
+  if (op == nullptr) return std::nullopt;
+  state_.finished.Retire(op);
+  EndedOperation ended{op->callback, std::move(op->status), {}};
+  if (ended.status.ok())
+    ended.result = TakeResult(op);
+  else
+    executor_.FreeOutputs(op);
+  state_.operations.Release(op);
+  return ended;
+}
+
+// One that has a callback is awaited by a thread that looks for any such operation.
+bool Engine::IsOver(const Operation& op) const {
+  return op.done || (op.callback.function != nullptr && state_.callbacks.has_done());
+}
+
+// Receives, sends and advances the operation once; true when the wait for it is over.
 bool Engine::Look(Operation* op) {
   progress_.Communicate();
   if (op->done) return true;
@@ -115,7 +155,7 @@ bool Engine::Look(Operation* op) {
     progress_.Advance(op);
   else
     executor_.WorkAhead(op);
-  return op->done;
+  return IsOver(*op);
 }
 
 WaitPolicy Engine::Policy() const {
@@ -165,15 +205,15 @@ void Engine::Idle(Operation* op, TimePoint deadline, uint32_t yields) {
     ::sched_yield();
     mutex_.lock();
     op = state_.operations.Find(handle);
-    if (op == nullptr || op->done || Look(op) || hosts_.Attend(op)) return;
+    if (op == nullptr || IsOver(*op) || Look(op) || hosts_.Attend(op)) return;
   }
   TimePoint now = clock_.Now();
   NoteStall(op, now);
-  if (op->done || !hosts_.StaysFor(*op)) hosts_.Rest();
+  if (IsOver(*op) || !hosts_.StaysFor(*op)) hosts_.Rest();
   uint32_t token = peers_.AnnounceSleep();
   progress_.BeginSleep();
   if (!Look(op)) progress_.FailWhatNeedsLeavers();
-  if (!op->done) {
+  if (!IsOver(*op)) {
     int64_t left_ns = std::min<int64_t>(op->started && op->on_device() ? kDeviceSleepNs : kSleepNs,
                                         (deadline - now).count());
     peers_.NoteSleeping(op->waiting_since.time_since_epoch().count());

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/core/request/process_set.h"
+#include "runtime/core/state/callback_queue.h"
 #include "runtime/core/state/joins.h"
 #include "runtime/core/state/name_table.h"
 #include "runtime/core/state/operation.h"
@@ -53,6 +54,7 @@ struct EngineState {
   Joins joins;
   Rounds rounds;
   RetireQueue finished;
+  CallbackQueue callbacks;
   LastFinished last_finished;
 };
 

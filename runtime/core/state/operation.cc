@@ -52,6 +52,7 @@ Operation* OperationTable::Add() {
   operation->in_use = true;
   operation->sent = operation->started = operation->done = operation->retired = false;
   operation->status = Status::Ok();
+  operation->callback = {};
   operation->message_sent = 0;
   operation->answer = -1;
   operation->waiting_since = operation->warned_at = TimePoint{};

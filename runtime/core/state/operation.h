@@ -34,6 +34,12 @@ struct OperationTensor {
   bool done = false;
 };
 
+// Whom the end of an operation is reported to. The engine keeps it and never calls it.
+struct DoneCallback {
+  void (*function)() = nullptr;  // of the caller's own type
+  void* arg = nullptr;
+};
+
 struct Operation : InRecordMemory {
   using Handle = uint64_t;  // never 0
 
@@ -57,6 +63,7 @@ struct Operation : InRecordMemory {
   int32_t answer = -1;        // of a join: the last rank to join; of an added process set: its id
   TimePoint waiting_since{};  // when a thread first slept for it
   TimePoint warned_at{};
+  DoneCallback callback;                    // without a function: a thread waits, or will
   std::optional<ActivityNotes> activities;  // of its data; nothing: nobody wants to know
 
   bool on_device() const { return parts[0].call.device != DeviceKind::kHost; }

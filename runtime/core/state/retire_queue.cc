@@ -18,4 +18,11 @@ void RetireQueue::RetireSome(uint64_t call) {
   done_.resize(left);
 }
 
+void RetireQueue::Retire(Operation* op) {
+  if (op->retired) return;
+  std::erase(done_, op);
+  op->retired = true;
+  names_.Retire(std::exchange(op->kept_name, nullptr));
+}
+
 }  // namespace hvd

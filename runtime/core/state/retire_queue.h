@@ -34,6 +34,9 @@ class RetireQueue {
     if (!done_.empty()) RetireSome(call);
   }
 
+  // Retires this one, which is done, if it is not retired yet.
+  void Retire(Operation* op);
+
  private:
   void RetireSome(uint64_t call);
 

@@ -274,6 +274,16 @@ typedef enum hvd_request_flag {
   HVD_EXACT_SCALES = 1 /* prescale and postscale count as they are; 0.0 makes every element zero */
 } hvd_request_flag;
 
+struct hvd_result;
+
+/* Receives the end of a collective: what hvd_wait would have returned, the sentence of an error (""
+ * for HVD_OK; valid during the call), and the result (NULL for an error; valid during the call, but
+ * the memory of its outputs belongs to the callee, which gives it back with hvd_free()). The
+ * outputs lie result->outputs->struct_size apart. The name is free, so the callee may submit it
+ * again. It must not block, throw, or call hvd_init() or hvd_shutdown(). */
+typedef void (*hvd_done_function)(void* arg, int32_t status, const char* sentence,
+                                  struct hvd_result* result);
+
 typedef struct hvd_request {
   uint32_t struct_size;
   int32_t collective; /* hvd_collective */
@@ -305,6 +315,17 @@ typedef struct hvd_request {
   uint64_t members_hash;
   /* The names, for the message of that error: UTF-8, one per line; copied. NULL: it shows none. */
   const char* members;
+  /* hvd_submit only: called exactly once, when the collective has ended, instead of a wait; the
+   * request has no handle then. NULL: the caller waits. Never called where hvd_submit fails. It is
+   * called without a lock, by one thread of the library that starts with the first such request,
+   * sleeps while none is in flight, and makes progress. What is pending when hvd_shutdown() begins
+   * ends with HVD_ABORTED before hvd_shutdown() returns. A forked child has no such thread, and
+   * nothing is called there. */
+  hvd_done_function on_done;
+  void* on_done_arg;
+  /* For how many microseconds hvd_submit itself waits first; where the collective ends within them,
+   * on_done is called by the submitting thread, before hvd_submit returns. 0: not at all. */
+  int64_t on_done_wait_us;
 } hvd_request;
 
 /* Values to begin with, to which a caller adds what it needs:
@@ -318,14 +339,15 @@ typedef struct hvd_request {
 #define HVD_REQUEST_INIT                                                                       \
   {                                                                                            \
     sizeof(hvd_request), HVD_ALLREDUCE, NULL, NULL, HVD_SUM, 0, 0, 0, 1.0, 1.0, 0, 0, NULL, 0, \
-        NULL                                                                                   \
+        NULL, NULL, NULL, 0                                                                    \
   }
 
 typedef uint64_t hvd_handle; /* 0 is never a valid handle */
 
 /* Starts a collective, which is never finished inside this call. Errors of the call itself are
  * returned at once and leave nothing behind; hvd_wait reports disagreement between ranks and
- * deaths. The tensor's memory must stay valid until the handle is done. The name is in use until
+ * deaths. The tensor's memory must stay valid until the handle is done. With `on_done` there is no
+ * handle: *handle is 0, and `handle` may be NULL. The name is in use until
  * hvd_wait has ended or hvd_poll has said 1. Where the collective finishes without either, the name
  * is in use until the next call of this process that submits, polls or waits has looked for
  * duplicates. */
@@ -339,6 +361,9 @@ HVD_EXPORT int32_t hvd_poll(hvd_handle handle, int32_t* done);
  * other than HVD_IN_PROGRESS forgets the handle. An unknown handle is HVD_INVALID_ARGUMENT; a
  * handle of a world that was shut down is HVD_ABORTED, also after the next hvd_init(). */
 HVD_EXPORT int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms);
+
+/* hvd_wait in microseconds, for callers that look for some moments before they do something else. */
+HVD_EXPORT int32_t hvd_wait_us(hvd_handle handle, int64_t timeout_us);
 
 /* One output of a finished collective. */
 typedef struct hvd_output {

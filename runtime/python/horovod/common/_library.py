@@ -121,6 +121,9 @@ class _Request(ctypes.Structure):
         ('splits', _pointer),
         ('members_hash', ctypes.c_uint64),
         ('members', ctypes.c_char_p),
+        ('on_done', _pointer),
+        ('on_done_arg', _pointer),
+        ('on_done_wait_us', _int64),
     ]
 
 

@@ -1,0 +1,50 @@
+// CallbackQueue: the operations whose end is reported by a callback: those that are not done, and
+// those that are done and not reported. One thread at a time (the engine's lock).
+#ifndef HVD_RUNTIME_CORE_STATE_CALLBACK_QUEUE_H_
+#define HVD_RUNTIME_CORE_STATE_CALLBACK_QUEUE_H_
+
+#include <deque>
+#include <vector>
+
+#include "runtime/core/state/operation.h"
+
+namespace hvd {
+
+class CallbackQueue {
+ public:
+  bool has_done() const { return !done_.empty(); }
+
+  // The operation, done or not, has a callback from here on.
+  void Add(Operation* op, DoneCallback callback) {
+    op->callback = callback;
+    if (op->done)
+      done_.push_back(op);
+    else
+      pending_.push_back(op);
+  }
+
+  // It is done.
+  void NoteDone(Operation* op) {
+    std::erase(pending_, op);
+    done_.push_back(op);
+  }
+
+  // The first that was done; null if there is none.
+  Operation* Pop() {
+    if (done_.empty()) return nullptr;
+    Operation* op = done_.front();
+    done_.pop_front();
+    return op;
+  }
+
+  // The first that is not done; null if there is none.
+  Operation* oldest() const { return pending_.empty() ? nullptr : pending_.front(); }
+
+ private:
+  std::vector<Operation*> pending_;
+  std::deque<Operation*> done_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_RUNTIME_CORE_STATE_CALLBACK_QUEUE_H_
