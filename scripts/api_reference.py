@@ -20,7 +20,9 @@ INTERNAL = {
     'common/objects.py', 'common/operations.py', 'common/registered.py', 'torch/adasum_optimizer.py',
     'torch/agreement.py', 'torch/autograd.py', 'torch/closures.py', 'torch/compiling.py', 'torch/end_of_backward.py',
     'torch/framework.py', 'torch/freed_memory.py', 'torch/gradient_buckets.py', 'torch/gradient_memory.py',
-    'torch/parameters.py', 'torch/wrapping.py', 'runner/run_task.py',
+    'torch/parameters.py', 'torch/wrapping.py', 'runner/run_task.py', 'tensorflow/native.py',
+    'tensorflow/gradient_aggregation_eager.py', '_keras/__init__.py', '_keras/callbacks.py', '_keras/elastic.py', '_keras/module.py',
+    'keras/callbacks.py', 'tensorflow/keras/callbacks.py',
 }
 
 # title, sentence, and the entries: a file, or a file with the names to take from it in this order.
@@ -45,6 +47,22 @@ SECTIONS = [
     ('horovod.torch.elastic', 'Training that continues after a change of the world, under `hvdrun --elastic`. In a job of '
      'fixed size all of it works, too; there the first failure ends it.', 'hvd.elastic.', [
          ('torch/elastic/__init__.py', None), ('torch/elastic/state.py', None), ('torch/elastic/sampler.py', None)]),
+    ('horovod.tensorflow: training', '`import horovod.tensorflow as hvd`; see [TensorFlow and Keras](tensorflow.md).', 'hvd.', [
+        ('tensorflow/tape.py', ['DistributedGradientTape', 'PartialDistributedGradientTape']),
+        ('tensorflow/optimizer.py', ['DistributedOptimizer']), ('tensorflow/functions.py', None),
+        ('tensorflow/sync_batch_norm.py', ['SyncBatchNormalization']), ('tensorflow/compression.py', ['Compression']),
+        ('tensorflow/gradient_aggregation.py', ['LocalGradientAggregationHelper'])]),
+    ('horovod.tensorflow: collectives', '`import horovod.tensorflow as hvd`', 'hvd.', [
+        ('tensorflow/reduction.py', ['allreduce', 'grouped_allreduce', 'reducescatter', 'grouped_reducescatter']),
+        ('tensorflow/mpi_ops.py', ['allgather', 'grouped_allgather', 'broadcast', 'broadcast_', 'alltoall', 'join', 'size_op',
+                                   'rank_op', 'local_size_op', 'local_rank_op', 'process_set_included_op']),
+        ('tensorflow/util.py', ['vars_to_refs', 'refs_to_vars'])]),
+    ('horovod.tensorflow.elastic', 'Training that continues after a change of the world.', 'hvd.elastic.', [
+        ('tensorflow/elastic.py', ['run', 'TensorFlowState', 'TensorFlowKerasState'])]),
+    ('horovod.tensorflow.keras and horovod.keras', '`import horovod.tensorflow.keras as hvd`, or `import horovod.keras as hvd` for '
+     'Keras on any of its backends.', 'hvd.', [('tensorflow/keras/__init__.py', None),
+                                               ('keras/__init__.py', ['PartialDistributedOptimizer']),
+                                               ('keras/elastic.py', ['KerasState']), ('tensorflow/keras/elastic.py', [])]),
     ('horovod.numpy: collectives', '`import horovod.numpy as hvd`', 'hvd.', [('numpy/mpi_ops.py', None)]),
     ('horovod.common.elastic', 'The base of `horovod.torch.elastic`.', '', [('common/elastic.py', None)]),
     ('horovod.data', 'Loaders of batches.', '', [('data/data_loader_base.py', None)]),

@@ -70,10 +70,11 @@ std::string CheckBuildText() {
   const bool mpi = runtime && Loads(libraries / "libhvd_mpi.so");
   const bool gloo = runtime && Loads(libraries / "libhvd_gloo.so");
   return "hvdrun v" HVD_VERSION ":\n\nAvailable Frameworks:\n" +
-         Line(binding("tensorflow"), "TensorFlow") + Line(binding("torch"), "PyTorch") +
-         Line(binding("mxnet"), "MXNet") + "\nAvailable Controllers:\n" +
-         Line(mpi && !MpirunOnPath().empty(), "MPI") + Line(gloo, "Gloo") +
-         Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" +
+         Line(binding("tensorflow") && fs::exists(libraries / "libhvd_tf.so", error),
+              "TensorFlow") +
+         Line(binding("torch"), "PyTorch") + Line(binding("mxnet"), "MXNet") +
+         "\nAvailable Controllers:\n" + Line(mpi && !MpirunOnPath().empty(), "MPI") +
+         Line(gloo, "Gloo") + Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" +
          Line(runtime && HasNccl(libraries / "libhvd_cuda.so"), "NCCL") + Line(false, "DDL") +
          Line(false, "CCL") + Line(mpi, "MPI") + Line(gloo, "Gloo") +
          Line(runtime, "shared memory") + "\nGPU:\n" + GpuLines(libraries / "libhvd_cuda.so");

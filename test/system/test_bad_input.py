@@ -235,7 +235,7 @@ def test_check_build_is_in_the_known_shape(run):
         "Available Controllers:",
         "Available Tensor Operations:",
     ]
-    assert "    [X] PyTorch\n" in job.out and "    [ ] TensorFlow\n" in job.out
+    assert "    [X] PyTorch\n" in job.out and "    [X] TensorFlow\n" in job.out
     assert run("-cb").out == job.out
 
 

@@ -362,7 +362,7 @@ HVD_EXPORT int32_t hvd_poll(hvd_handle handle, int32_t* done);
  * handle of a world that was shut down is HVD_ABORTED, also after the next hvd_init(). */
 HVD_EXPORT int32_t hvd_wait(hvd_handle handle, int64_t timeout_ms);
 
-/* hvd_wait in microseconds, for callers that look for some moments before they do something else. */
+/* hvd_wait in microseconds, for callers that look briefly before they do something else. */
 HVD_EXPORT int32_t hvd_wait_us(hvd_handle handle, int64_t timeout_us);
 
 /* One output of a finished collective. */

@@ -1,4 +1,4 @@
-/* Collectives whose ends are received by on_done, of a program in C. The argument chooses what is tried; see test_callbacks.py. */
+/* Collectives whose ends are received by on_done, in a program in C; see test_callbacks.py. */
 #include <hvd/hvd.h>
 #include <pthread.h>
 #include <semaphore.h>

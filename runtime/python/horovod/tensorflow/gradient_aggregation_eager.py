@@ -1,0 +1,3 @@
+"""The place where scripts written for Horovod find LocalGradientAggregationHelperEager."""
+
+from horovod.tensorflow.gradient_aggregation import LocalGradientAggregationHelperEager  # noqa: F401

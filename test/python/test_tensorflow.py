@@ -1,0 +1,63 @@
+"""horovod.tensorflow and Keras in jobs of two and three ranks. All checks of a file run in one job (tf_checks/checks.py), because
+importing TensorFlow takes seconds."""
+
+import importlib.util
+import os
+import re
+import sys
+
+import pytest
+
+import jobs
+
+FOLDER = os.path.join(jobs.HERE, 'tf_checks')
+sys.path.append(FOLDER)
+import checks  # noqa: E402
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec('tensorflow') is None, reason='TensorFlow is not installed for this Python'),
+    pytest.mark.deadline(400),
+]
+_results = {}
+
+
+def path_of(file):
+    return os.path.join(FOLDER, file)
+
+
+def result_of(file, ranks, *arguments, **extra):
+    key = (file, ranks, arguments, tuple(sorted(extra.items())))
+    if key not in _results:
+        _results[key] = jobs.run_job(ranks, path_of(file), *arguments, timeout_s=300, expect_success=False, **extra)
+    return _results[key]
+
+
+def expect(result, ranks, line):
+    assert len(re.findall(r'\b{}$'.format(line), result.output, re.MULTILINE)) == ranks, result.output[-6000:]
+
+
+@pytest.mark.parametrize('name', checks.names_of(path_of('operations.py')))
+def test_operations(hvdrun, name):
+    expect(result_of('operations.py', 2), 2, 'passed ' + name)
+
+
+def test_operations_of_three_ranks(hvdrun):
+    expect(result_of('operations.py', 3), 3, 'ok')
+
+
+@pytest.mark.parametrize('name', checks.names_of(path_of('keras_models.py')))
+def test_keras(hvdrun, name):
+    expect(result_of('keras_models.py', 2), 2, 'passed ' + name)
+
+
+def test_the_example_learns(hvdrun):
+    pytest.importorskip('sklearn')
+    result = jobs.run_job(2, os.path.join(jobs.ROOT, 'examples', 'tensorflow_digits.py'), '--epochs', 6, timeout_s=300)
+    assert float(re.search(r'test accuracy: (\S+)', result.output).group(1)) > 0.93, result.output[-3000:]
+
+
+@pytest.mark.parametrize('how', ['eager', 'function'])
+def test_a_death_ends_what_is_in_flight_with_its_cause(hvdrun, how):
+    result = result_of('death.py', 2, how)
+    assert result.returncode == 7, result.output[-4000:]
+    assert 'UnknownError' in result.output and 'rank 1' in result.output

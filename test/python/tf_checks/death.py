@@ -1,0 +1,30 @@
+"""Rank 1 ends in the middle of training; rank 0 shows the error of its collective."""
+
+import os
+import sys
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+import tensorflow as tf  # noqa: E402
+
+import horovod.tensorflow as hvd  # noqa: E402
+
+hvd.init()
+
+
+def step(xs):
+    return [hvd.allreduce(x, op=hvd.Sum) for x in xs]
+
+
+if sys.argv[1] == 'function':
+    step = tf.function(step)
+values = [tf.ones([100]) for _ in range(20)]
+for number in range(10):
+    step(values)
+if hvd.rank() == 1:
+    os._exit(7)
+try:
+    while True:
+        step(values)
+except tf.errors.OpError as error:
+    print(type(error).__name__, error, flush=True)
+    sys.exit(1)

@@ -1,0 +1,188 @@
+"""Training by fit() on several ranks: the optimizers, callbacks and states of horovod.tensorflow.keras and horovod.keras."""
+
+import os
+import sys
+import tempfile
+
+import checks
+import numpy as np
+import tensorflow as tf
+
+import horovod.keras as plain
+import horovod.tensorflow.keras as hvd
+
+keras = tf.keras
+hvd.init()
+RANK, SIZE = hvd.rank(), hvd.size()
+RANDOM = np.random.RandomState(RANK)
+X = RANDOM.rand(64, 4).astype('f4')
+Y = X.sum(1, keepdims=True)
+
+
+def made_model():
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation='relu'), keras.layers.Dense(1)])
+
+
+def flat(model):
+    return np.concatenate([np.ravel(weight) for weight in model.get_weights()])
+
+
+def differences(model):
+    """How far the weights of the ranks are apart."""
+    weights = hvd.allgather(flat(model).reshape(1, -1))
+    assert np.isfinite(weights).all()
+    return np.abs(weights - weights[0]).max()
+
+
+def fit(optimizer, epochs=2, callbacks=(), **options):
+    model = made_model()
+    model.compile(optimizer, loss='mse', **options)
+    before = flat(model)
+    history = model.fit(X, Y, batch_size=16, epochs=epochs, verbose=0,
+                        callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)] + list(callbacks))
+    assert np.abs(flat(model) - before).max() > 0
+    return model, history.history
+
+
+def check_fit_gives_all_ranks_one_model():
+    for package in (hvd, plain):
+        for optimizer in (keras.optimizers.SGD(0.05, momentum=0.9), keras.optimizers.Adam(0.01)):
+            wrapped = package.DistributedOptimizer(optimizer)
+            assert type(wrapped).__name__ == type(optimizer).__name__ and isinstance(wrapped, type(optimizer))
+            model, _ = fit(wrapped)
+            assert differences(model) == 0
+
+
+def check_gradients_are_averages():
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False, kernel_initializer='ones')])
+    model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(1.0)), loss=lambda true, predicted: predicted)
+    model.fit(np.full((1, 1), RANK + 1.0, 'f4'), np.zeros((1, 1), 'f4'), epochs=1, verbose=0)
+    np.testing.assert_allclose(model.get_weights()[0], [[1 - (SIZE + 1) / 2]])
+
+
+def check_arguments_of_the_optimizer():
+    sgd = keras.optimizers.SGD(0.05)
+    for options in ({'op': hvd.Sum}, {'groups': 2}, {'gradient_predivide_factor': 2.0}, {'compression': hvd.Compression.fp16},
+                    {'sparse_as_dense': True}):
+        model, _ = fit(hvd.DistributedOptimizer(sgd, **options), epochs=1)
+        assert differences(model) == 0
+    for wrong in ({'op': 2}, {'groups': 0}, {'backward_passes_per_step': 0}, {'op': hvd.Sum, 'gradient_predivide_factor': 2.0}):
+        try:
+            hvd.DistributedOptimizer(sgd, **wrong)
+        except ValueError:
+            continue
+        raise AssertionError(wrong)
+    assert not hasattr(sgd, '_hvd'), 'the wrapped one has changed'
+
+
+def check_a_local_layer_keeps_its_gradients():
+    model = made_model()
+    wrapped = plain.PartialDistributedOptimizer(keras.optimizers.SGD(0.05), local_layers=model.layers[0])
+    model.compile(wrapped, loss='mse')
+    model.fit(X, Y, batch_size=16, epochs=1, verbose=0,
+              callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0, local_variables=model.layers[0].variables)])
+    assert differences(model) > 0
+    weights = hvd.allgather(model.get_weights()[2].reshape(1, -1))
+    assert np.abs(weights - weights[0]).max() == 0
+
+
+def check_several_backward_passes():
+    wrapped = hvd.DistributedOptimizer(keras.optimizers.SGD(0.05), backward_passes_per_step=2, average_aggregated_gradients=True)
+    model, _ = fit(wrapped)
+    assert differences(model) == 0
+    assert int(np.ravel(hvd_value(wrapped.iterations))[0]) == 8
+
+
+def hvd_value(variable):
+    return variable.numpy()
+
+
+def check_embeddings_give_slices():
+    for dense in (False, True):
+        model = keras.Sequential([keras.Input((3,), dtype='int32'), keras.layers.Embedding(10, 2), keras.layers.Flatten(),
+                                  keras.layers.Dense(1)])
+        model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1), sparse_as_dense=dense), loss='mse')
+        model.fit(RANDOM.randint(0, 10, (8, 3)), np.ones((8, 1)), batch_size=4, epochs=1, verbose=0,
+                  callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+        assert differences(model) == 0
+
+
+def check_callbacks():
+    warmup = hvd.callbacks.LearningRateWarmupCallback(0.05, warmup_epochs=2, verbose=1)
+    model, history = fit(hvd.DistributedOptimizer(keras.optimizers.SGD(0.05, momentum=0.9)), 3,
+                         [hvd.callbacks.MetricAverageCallback(), warmup])
+    np.testing.assert_allclose(history['lr'][1:], [0.05, 0.05], rtol=1e-5)
+    assert history['lr'][0] < 0.05
+    losses = hvd.allgather(np.array([history['loss']]))
+    assert (losses == losses[0]).all()
+    schedule = hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: 0.5 ** epoch)
+    _, history = fit(hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)), 3, [schedule])
+    np.testing.assert_allclose(history['lr'], [0.1, 0.05, 0.025], rtol=1e-5)
+
+
+def check_models_are_saved_and_loaded():
+    model, _ = fit(hvd.DistributedOptimizer(keras.optimizers.Adam(0.01)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'model.keras')
+        model.save(path)
+        unwrapped = keras.models.load_model(path)
+        assert not hasattr(unwrapped.optimizer, '_hvd')
+        loaded = hvd.load_model(path)
+        best = hvd.callbacks.BestModelCheckpoint(monitor='loss')
+        best.filepath = os.path.join(folder, 'best.keras')
+        loaded.fit(X, Y, batch_size=16, epochs=1, verbose=0, callbacks=[best])
+        assert os.path.exists(best.filepath)
+    assert int(np.ravel(hvd_value(loaded.optimizer.iterations))[0]) == 12
+    assert differences(loaded) == 0
+
+
+def check_mixed_precision_skips_a_step_on_all_ranks_together():
+    policy = keras.mixed_precision.global_policy() if hasattr(keras.mixed_precision, 'global_policy') else 'float32'
+    keras.mixed_precision.set_global_policy('mixed_float16')
+    try:
+        model = made_model()
+        wrapped = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01))
+        model.compile(wrapped, loss='mse')
+        model.fit(X, Y, batch_size=16, epochs=1, verbose=0, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+        broken = X.copy()
+        if RANK == SIZE - 1:
+            broken[0] = np.inf
+        model.fit(broken, Y, batch_size=16, epochs=1, verbose=0, shuffle=False)
+        assert differences(model) == 0
+    finally:
+        keras.mixed_precision.set_global_policy(policy)
+
+
+def check_elastic_state_and_callbacks():
+    model, _ = fit(hvd.DistributedOptimizer(keras.optimizers.Adam(0.01)))
+    state = hvd.elastic.KerasState(model, epoch=RANK, batch=0)
+    model.set_weights([weight + RANK for weight in model.get_weights()])
+    state.save()
+    state.sync()
+    assert differences(model) == 0 and state.epoch == 0
+    kept = flat(model)
+    model.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[
+        hvd.elastic.CommitStateCallback(state, batches_per_commit=3), hvd.elastic.UpdateBatchStateCallback(state),
+        hvd.elastic.UpdateEpochStateCallback(state)])
+    assert (state.epoch, state.batch) == (2, 0)
+    model.set_weights([weight * 0 for weight in model.get_weights()])
+    state.restore()
+    assert np.abs(flat(model) - kept).max() > 0 and differences(model) == 0
+    try:
+        hvd.elastic.KerasState(keras.Sequential([keras.layers.Dense(2)]))
+    except ValueError:
+        return
+    raise AssertionError('a model without variables was taken')
+
+
+def check_values():
+    assert hvd.allreduce(float(RANK)) == sum(range(SIZE)) / SIZE
+    assert hvd.allreduce(RANK, op=hvd.Sum) == sum(range(SIZE))
+    assert plain.allreduce(float(RANK), average=False) == sum(range(SIZE))
+    assert hvd.allgather([RANK]).tolist() == list(range(SIZE))
+    assert hvd.broadcast(RANK, SIZE - 1) == SIZE - 1
+    assert hvd.reducescatter(np.ones(SIZE), op=hvd.Sum).tolist() == [SIZE]
+
+
+if __name__ == '__main__':
+    checks.run_all(sys.modules[__name__])
