@@ -2,6 +2,7 @@
 # Installs what building and testing need, from Debian. Does nothing when all of it is there.
 #   --product      only what building hvdrun and running the examples need
 #   --pypi-torch   also makes a virtual environment with the newest PyTorch from PyPI (HVD_TORCH_VENV names its folder)
+#   --pypi-tensorflow  makes one with the newest TensorFlow, Keras 3 and tf-keras from PyPI (HVD_TENSORFLOW_VENV names its folder)
 #   --sanitizers   also what the builds asan and tsan need (clang 19)
 source "$(dirname "$0")/common.sh"
 
@@ -25,6 +26,9 @@ SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev llvm-19)
 VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist)
 VENV_GIB=12
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
+TENSORFLOW_PACKAGES=(tensorflow-cpu tf-keras scikit-learn cloudpickle pytest pytest-xdist)
+TENSORFLOW_GIB=4
+TENSORFLOW_VENV="${HVD_TENSORFLOW_VENV:-$HOME/.cache/hvdrun/tf-venv}"
 
 missing_packages() {
   local package
@@ -59,6 +63,25 @@ free_gib() {
   df -BG --output=avail "$folder" | tail -n 1 | tr -dc 0-9
 }
 
+install_tensorflow() {
+  # Without importing it, which takes seconds.
+  if "$TENSORFLOW_VENV/bin/python" -c 'import importlib.util, sys
+sys.exit(any(importlib.util.find_spec(name) is None for name in ("tensorflow", "tf_keras", "sklearn", "pytest", "xdist")))' 2>/dev/null; then
+    say "TensorFlow is in $TENSORFLOW_VENV"
+    return
+  fi
+  local free
+  free="$(free_gib "$TENSORFLOW_VENV")"
+  if ((free < TENSORFLOW_GIB)); then
+    say "TensorFlow from PyPI is left out: it needs $TENSORFLOW_GIB GiB and $TENSORFLOW_VENV has $free GiB free"
+    exit 3
+  fi
+  mkdir -p "$(dirname "$TENSORFLOW_VENV")"
+  step "making $TENSORFLOW_VENV" python3 -m venv "$TENSORFLOW_VENV"
+  step "installing ${TENSORFLOW_PACKAGES[*]} from PyPI (a minute or two)" \
+    "$TENSORFLOW_VENV/bin/python" -m pip install --quiet --disable-pip-version-check "${TENSORFLOW_PACKAGES[@]}"
+}
+
 install_torch() {
   if "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest, xdist' 2>/dev/null; then
     say "PyTorch $("$TORCH_VENV/bin/python" -c 'import torch; print(torch.__version__)') is in $TORCH_VENV"
@@ -82,6 +105,7 @@ case "${1:-}" in
     PACKAGES=("${PRODUCT_PACKAGES[@]}")
     install_debian
     ;;
+  --pypi-tensorflow) install_tensorflow ;;
   --pypi-torch)
     install_debian
     install_torch
@@ -90,5 +114,5 @@ case "${1:-}" in
     PACKAGES+=("${SANITIZER_PACKAGES[@]}")
     install_debian
     ;;
-  *) say "unknown option '$1': --product, --pypi-torch or --sanitizers" && exit 2 ;;
+  *) say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow or --sanitizers" && exit 2 ;;
 esac

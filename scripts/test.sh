@@ -20,6 +20,7 @@ esac
 
 PYTHON=/usr/bin/python3
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
+TENSORFLOW_VENV="${HVD_TENSORFLOW_VENV:-$HOME/.cache/hvdrun/tf-venv}"
 PYTEST=(-m pytest -q --durations=10)
 FUZZ_RUNS=5000
 declare -A SLOW_FUZZERS=([argv]=5 [discovered_hosts]=5)  # by what their runs are divided: milliseconds each
@@ -221,6 +222,17 @@ newest_torch() {
   esac
 }
 
+tensorflow() {
+  local rc=0
+  scripts/install_deps.sh --pypi-tensorflow >"$scratch/tensorflow" 2>&1 || rc=$?
+  cat "$scratch/tensorflow"
+  case $rc in
+    0) HVD_TEST_TIER="$tier" part "test/python, newest TensorFlow" 240 pytest_of "$TENSORFLOW_VENV/bin/python" 1 test/python/test_tensorflow.py ;;
+    3) left_out "test/python, newest TensorFlow: not enough disk, see above" ;;
+    *) part "TensorFlow of PyPI could not be installed" 0 false ;;
+  esac
+}
+
 trap clean_up EXIT
 trap stopped TERM INT
 HVD_TEST_SLOWNESS="$("$PYTHON" test/slowness.py)"
@@ -254,6 +266,7 @@ if [[ $tier == ci || $tier == soak ]]; then
   part "backends under asan" 60 asan_backends
   part "fuzzers, $FUZZ_RUNS runs each" 60 fuzz -runs="$FUZZ_RUNS" -seed=1
   newest_torch
+  tensorflow
 fi
 if [[ $tier == soak ]]; then
   part "build of tsan" 0 scripts/build.sh tsan

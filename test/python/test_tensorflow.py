@@ -50,6 +50,18 @@ def test_keras(hvdrun, name):
     expect(result_of('keras_models.py', 2), 2, 'passed ' + name)
 
 
+def test_keras_2(hvdrun):
+    pytest.importorskip('tf_keras', reason='tf-keras, which is Keras 2, is not installed for this Python')
+    expect(result_of('keras_models.py', 2, TF_USE_LEGACY_KERAS='1'), 2, 'ok')
+
+
+@pytest.mark.parametrize('how', ['loop', 'fit'])
+def test_elastic_training_loses_no_step(hvdrun, how, tmp_path):
+    result = jobs.run_job(2, path_of('elastic_training.py'), how, tmp_path / 'died', timeout_s=200,
+                          flags=('--elastic', '--min-np', '1'))
+    assert (tmp_path / 'died').exists() and 'result 30.0 of' in result.output, result.output[-4000:]
+
+
 def test_the_example_learns(hvdrun):
     pytest.importorskip('sklearn')
     result = jobs.run_job(2, os.path.join(jobs.ROOT, 'examples', 'tensorflow_digits.py'), '--epochs', 6, timeout_s=300)

@@ -140,15 +140,19 @@ def check_mixed_precision_skips_a_step_on_all_ranks_together():
     policy = keras.mixed_precision.global_policy() if hasattr(keras.mixed_precision, 'global_policy') else 'float32'
     keras.mixed_precision.set_global_policy('mixed_float16')
     try:
-        model = made_model()
-        wrapped = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01))
-        model.compile(wrapped, loss='mse')
-        model.fit(X, Y, batch_size=16, epochs=1, verbose=0, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
-        broken = X.copy()
-        if RANK == SIZE - 1:
-            broken[0] = np.inf
-        model.fit(broken, Y, batch_size=16, epochs=1, verbose=0, shuffle=False)
-        assert differences(model) == 0
+        for wraps_first in (False, True):
+            if wraps_first:  # then Keras puts its own optimizer around ours
+                keras.mixed_precision.set_global_policy('float32')
+            wrapped = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01))
+            keras.mixed_precision.set_global_policy('mixed_float16')
+            model = made_model()
+            model.compile(wrapped, loss='mse')
+            model.fit(X, Y, batch_size=16, epochs=1, verbose=0, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+            broken = X.copy()
+            if RANK == SIZE - 1:
+                broken[0] = np.inf
+            model.fit(broken, Y, batch_size=16, epochs=1, verbose=0, shuffle=False)
+            assert differences(model) == 0
     finally:
         keras.mixed_precision.set_global_policy(policy)
 

@@ -264,15 +264,38 @@ def create_distributed_optimizer(keras, optimizer, name, **options):
         raise ValueError('hvd.DistributedOptimizer takes an optimizer of {}, but {} was given.'.format(
             keras.__name__, type(optimizer).__name__))
     copy = type(optimizer).from_config(optimizer.get_config())
-    scaling = getattr(getattr(keras, 'mixed_precision', None), 'LossScaleOptimizer', None)
-    if is_keras_3(keras) and scaling is not None and not isinstance(copy, scaling) and _is_float16(keras):
+    if not _scales_losses(copy) and _is_float16(keras):
         # Keras would put one around ours, which looks at the gradients of this rank alone before it calls ours.
-        copy = scaling(copy)
+        copy = keras.mixed_precision.LossScaleOptimizer(copy)
     return make_distributed(keras, copy, name, options)
 
 
 def _is_float16(keras):
-    return getattr(keras.mixed_precision.dtype_policy(), 'name', '') == 'mixed_float16'
+    policies = keras.mixed_precision
+    policy = policies.dtype_policy() if hasattr(policies, 'dtype_policy') else policies.global_policy()
+    return getattr(policy, 'name', '') == 'mixed_float16'
+
+
+def _scales_losses(optimizer):
+    return hasattr(optimizer, 'inner_optimizer')
+
+
+def reduce_outside(keras, optimizer):
+    """Where Keras has put an optimizer that scales losses around a distributed one, the outer one is made the distributed one: it
+    decides by the gradients whether there is a step, and all ranks have to decide alike.
+
+    Args:
+        keras: The module.
+        optimizer: The optimizer of a model.
+    """
+    inner = getattr(optimizer, 'inner_optimizer', None)
+    state = getattr(inner, '_hvd', None)
+    if state is None or hasattr(optimizer, '_hvd'):
+        return
+    object.__setattr__(inner, '__class__', type(inner).__mro__[1])
+    object.__delattr__(inner, '_hvd')
+    make_distributed(keras, optimizer, None, state['options'])
+    optimizer._hvd['local'].update(state['local'])
 
 
 def _optimizer_classes(keras):

@@ -49,12 +49,14 @@ def make(keras):
             self.broadcast_done = False
 
         def set_model(self, model):
-            """Keeps the model; a step that is compiled by XLA could not contain a collective.
+            """Keeps the model. A step that is compiled by XLA could not contain a collective, nor should one be in a branch that
+            not all ranks take.
 
             Args:
                 model: The model.
             """
             super().set_model(model)
+            _keras.reduce_outside(keras, getattr(model, 'optimizer', None))
             if _keras.is_keras_3(keras) and _keras.backend_of(keras) == 'tensorflow' and getattr(model, 'jit_compile', False):
                 model.jit_compile = False
 

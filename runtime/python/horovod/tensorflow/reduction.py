@@ -1,9 +1,8 @@
 """allreduce() and its relatives on dense tensors and on slices, with compression."""
 
-import os
-
 import tensorflow as tf
 
+from horovod.common import _native
 from horovod.tensorflow import mpi_ops
 from horovod.tensorflow.compression import Compression
 from horovod.tensorflow.mpi_ops import (
@@ -153,7 +152,7 @@ def grouped_reducescatter(tensors, device_dense='', compression=Compression.none
 
 def _may_be_resized():
     """Whether a graph that is built now may run in a world of another size."""
-    return os.environ.get('HOROVOD_ELASTIC') == '1' and not tf.executing_eagerly()
+    return _native.is_elastic() and not tf.executing_eagerly()
 
 
 def reduced_where_needed(tensors, reduce, process_set):
