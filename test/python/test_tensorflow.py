@@ -55,6 +55,12 @@ def test_keras_2(hvdrun):
     expect(result_of('keras_models.py', 2, TF_USE_LEGACY_KERAS='1'), 2, 'ok')
 
 
+def test_keras_on_torch(hvdrun):
+    for name in ('torch', 'keras'):
+        pytest.importorskip(name, reason=name + ' is not installed for this Python')
+    expect(result_of('keras_on_torch.py', 2, KERAS_BACKEND='torch'), 2, 'ok')
+
+
 @pytest.mark.parametrize('how', ['loop', 'fit'])
 def test_elastic_training_loses_no_step(hvdrun, how, tmp_path):
     result = jobs.run_job(2, path_of('elastic_training.py'), how, tmp_path / 'died', timeout_s=200,

@@ -42,17 +42,18 @@ def _tensorflow_reduction(name, options):
 
 def _torch_reduction(name, options):
     from horovod import torch as hvd_torch
-    process_set, factor = options['process_set'], options['gradient_predivide_factor']
+    process_set, factor, compression = options['process_set'], options['gradient_predivide_factor'], options['compression']
 
     def reduce(grads, variables=None):
         present = [index for index, grad in enumerate(grads) if grad is not None]
         if not present or not process_set.included() or process_set.size() == 1:
             return grads
         reduced = list(grads)
-        given = [grads[index].contiguous() for index in present]
-        for index, grad in zip(present, hvd_torch.grouped_allreduce(
-                given, op=options['op'], process_set=process_set, prescale_factor=1.0 / factor, postscale_factor=factor)):
-            reduced[index] = grad
+        pairs = [compression.compress(grads[index].contiguous()) for index in present]
+        for index, grad, (_, context) in zip(present, hvd_torch.grouped_allreduce(
+                [sent for sent, _ in pairs], op=options['op'], process_set=process_set, prescale_factor=1.0 / factor,
+                postscale_factor=factor), pairs):
+            reduced[index] = compression.decompress(grad, context)
         return reduced
     return reduce
 
@@ -63,9 +64,11 @@ def _jax_reduction(name, options):
     except ImportError as error:
         raise NotImplementedError('hvd.DistributedOptimizer needs horovod.jax for Keras on JAX: {}'.format(error)) from error
     process_set = options['process_set']
+    if options['compression'] is not None or process_set.process_set_id != 0:
+        raise NotImplementedError('compression and process sets are not there for Keras on JAX yet; leave them out.')
 
     def reduce(grads, variables=None):
-        if not process_set.included() or process_set.size() == 1:
+        if process_set.size() == 1:
             return grads
         present = [index for index, grad in enumerate(grads) if grad is not None]
         reduced = list(grads)
