@@ -55,10 +55,12 @@ def test_keras_2(hvdrun):
     expect(result_of('keras_models.py', 2, TF_USE_LEGACY_KERAS='1'), 2, 'ok')
 
 
-def test_keras_on_torch(hvdrun):
-    for name in ('torch', 'keras'):
-        pytest.importorskip(name, reason=name + ' is not installed for this Python')
-    expect(result_of('keras_on_torch.py', 2, KERAS_BACKEND='torch'), 2, 'ok')
+@pytest.mark.parametrize('backend', ['torch', 'jax', 'tensorflow'])
+def test_keras_on_each_backend(hvdrun, backend):
+    for name in (backend, 'keras'):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(name + ' is not installed for this Python')
+    expect(result_of('keras_backend.py', 2, backend, KERAS_BACKEND=backend), 2, 'ok')
 
 
 @pytest.mark.parametrize('how', ['loop', 'fit'])

@@ -179,6 +179,15 @@ def check_elastic_state_and_callbacks():
     raise AssertionError('a model without variables was taken')
 
 
+def check_a_plain_optimizer_is_noticed():
+    import warnings
+    for optimizer, noticed in ((keras.optimizers.SGD(0.05), True), (hvd.DistributedOptimizer(keras.optimizers.SGD(0.05)), False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            fit(optimizer, 1)
+        assert any('not combined' in str(warning.message) for warning in caught) == noticed
+
+
 def check_values():
     assert hvd.allreduce(float(RANK)) == sum(range(SIZE)) / SIZE
     assert hvd.allreduce(RANK, op=hvd.Sum) == sum(range(SIZE))

@@ -63,17 +63,18 @@ def _jax_reduction(name, options):
         from horovod import jax as hvd_jax
     except ImportError as error:
         raise NotImplementedError('hvd.DistributedOptimizer needs horovod.jax for Keras on JAX: {}'.format(error)) from error
-    process_set = options['process_set']
-    if options['compression'] is not None or process_set.process_set_id != 0:
-        raise NotImplementedError('compression and process sets are not there for Keras on JAX yet; leave them out.')
+    process_set, factor, compression = options['process_set'], options['gradient_predivide_factor'], options['compression']
 
     def reduce(grads, variables=None):
-        if process_set.size() == 1:
-            return grads
         present = [index for index, grad in enumerate(grads) if grad is not None]
+        if not present or not process_set.included() or process_set.size() == 1:
+            return grads
         reduced = list(grads)
-        for index, grad in zip(present, hvd_jax.allreduce([grads[index] for index in present], op=options['op'])):
-            reduced[index] = grad
+        pairs = [(grads[index], None) if compression is None else compression.compress(grads[index]) for index in present]
+        for index, grad, (_, context) in zip(present, hvd_jax.grouped_allreduce(
+                [sent for sent, _ in pairs], op=options['op'], prescale_factor=1.0 / factor, postscale_factor=factor,
+                process_set=process_set), pairs):
+            reduced[index] = grad if compression is None else compression.decompress(grad, context)
         return reduced
     return reduce
 

@@ -47,6 +47,16 @@ def make(keras):
             self.device = device
             self._local = {id(variable) for variable in local_variables or ()}
             self.broadcast_done = False
+            self._compares = False
+
+        def _compare(self):
+            weights = [weight for weight in self.model.trainable_weights if id(weight) not in self._local]
+            sums = _keras.allgather([[float(np.sum(_keras.array_of(weight), dtype=np.float64)) for weight in weights]],
+                                    'keras.checksum')
+            if (sums != sums[0]).any() and np.isfinite(sums).all():
+                import warnings
+                warnings.warn('The weights of the ranks differ after the second batch, so gradients are not combined; wrap the '
+                              'optimizer of model.compile() in hvd.DistributedOptimizer().', RuntimeWarning, stacklevel=2)
 
         def set_model(self, model):
             """Keeps the model. A step that is compiled by XLA could not contain a collective, nor should one be in a branch that
@@ -76,8 +86,13 @@ def make(keras):
                 logs: Ignored.
             """
             if self.broadcast_done:
+                if self._compares:
+                    self._compares = False
+                    self._compare()
                 return
             self.broadcast_done = True
+            # A step of the script's own may reduce gradients, too.
+            self._compares = size() > 1 and not hasattr(getattr(self.model, 'optimizer', None), '_hvd')
             # Not the metrics, nor the seeds of this rank, by which its dropout differs from that of others.
             variables = list(self.model.weights)
             held = getattr(getattr(self.model, 'optimizer', None), 'variables', ())
