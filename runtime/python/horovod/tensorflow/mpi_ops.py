@@ -354,8 +354,9 @@ def _grouped_allgather_grad(op, *grads):
 
 
 def _at_root(op, grads):
-    grads = _average(grads, op)
-    return [grad if rank() == op.get_attr('root_rank') else grad * 0 for grad in grads]
+    # A rank that multiplied by a constant 0 would have the reduction pruned from its graph, and the others would wait for it.
+    is_root = tf.equal(rank_op(), int(op.get_attr('root_rank')))
+    return [tf.where(is_root, grad, tf.zeros_like(grad)) for grad in _average(grads, op)]
 
 
 @tf.RegisterGradient('HorovodBroadcast')
