@@ -23,6 +23,7 @@ INTERNAL = {
     'torch/parameters.py', 'torch/wrapping.py', 'runner/run_task.py', 'tensorflow/native.py',
     'tensorflow/gradient_aggregation_eager.py', '_keras/__init__.py', '_keras/callbacks.py', '_keras/elastic.py', '_keras/module.py',
     'keras/callbacks.py', 'tensorflow/keras/callbacks.py',
+    'jax/cluster.py', 'jax/ending.py', 'jax/host.py', 'jax/native.py', 'jax/primitive.py',
 }
 
 # title, sentence, and the entries: a file, or a file with the names to take from it in this order.
@@ -64,6 +65,9 @@ SECTIONS = [
                                                ('keras/__init__.py', ['PartialDistributedOptimizer']),
                                                ('keras/elastic.py', ['KerasState']), ('tensorflow/keras/elastic.py', [])]),
     ('horovod.numpy: collectives', '`import horovod.numpy as hvd`', 'hvd.', [('numpy/mpi_ops.py', None)]),
+    ('horovod.jax', '`import horovod.jax as hvd`. [JAX](jax.md) explains names, types and gradients.', 'hvd.', [
+        ('jax/mpi_ops.py', None), ('jax/optimizer.py', None), ('jax/functions.py', None)]),
+    ('horovod.jax.elastic', 'As `horovod.torch.elastic`, with a state of pytrees.', 'hvd.elastic.', [('jax/elastic.py', None)]),
     ('horovod.common.elastic', 'The base of `horovod.torch.elastic`.', '', [('common/elastic.py', None)]),
     ('horovod.data', 'Loaders of batches.', '', [('data/data_loader_base.py', None)]),
     ('horovod.runner', 'The parts of the launcher that scripts import; `hvdrun` itself is a command.', '', [

@@ -19,7 +19,7 @@ PROGRAM = r"hvdrun-[^/]*\.data/scripts/hvdrun"
 FILES = (
     PROGRAM, r"hvdrun-[^/]*\.data/scripts/horovodrun", r"horovod/__init__\.py", r"horovod/torch/__init__\.py",
     r"horovod/lib/libhvd\.so", r"horovod/lib/libhvd_gloo\.so", r"horovod/lib/libhvd_mpi\.so",
-    r"horovod/lib/libhvd_tf\.so", r"horovod/lib/python/horovod/__init__\.py",
+    r"horovod/lib/libhvd_tf\.so", r"horovod/lib/libhvd_jax\.so", r"horovod/lib/python/horovod/__init__\.py",
     r"hvdrun-[^/]*\.data/data/include/hvd/hvd\.h", r"hvdrun-[^/]*\.data/data/share/man/man1/hvdrun\.1",
     r"hvdrun-[^/]*\.data/data/share/bash-completion/completions/hvdrun",
     r"hvdrun-[^/]*\.data/data/share/zsh/site-functions/_hvdrun", r"hvdrun-[^/]*\.data/data/share/fish/vendor_completions\.d/hvdrun\.fish",
