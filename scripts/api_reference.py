@@ -24,6 +24,7 @@ INTERNAL = {
     'tensorflow/gradient_aggregation_eager.py', '_keras/__init__.py', '_keras/callbacks.py', '_keras/elastic.py', '_keras/module.py',
     'keras/callbacks.py', 'tensorflow/keras/callbacks.py',
     'jax/cluster.py', 'jax/ending.py', 'jax/host.py', 'jax/native.py', 'jax/primitive.py',
+    'mxnet/compression.py',
 }
 
 # title, sentence, and the entries: a file, or a file with the names to take from it in this order.
@@ -68,6 +69,8 @@ SECTIONS = [
     ('horovod.jax', '`import horovod.jax as hvd`. [JAX](jax.md) explains names, types and gradients.', 'hvd.', [
         ('jax/mpi_ops.py', None), ('jax/optimizer.py', None), ('jax/functions.py', None)]),
     ('horovod.jax.elastic', 'As `horovod.torch.elastic`, with a state of pytrees.', 'hvd.elastic.', [('jax/elastic.py', None)]),
+    ('horovod.mxnet', '`import horovod.mxnet as hvd`; see [MXNet](mxnet.md).', 'hvd.', [
+        ('mxnet/mpi_ops.py', None), ('mxnet/optimizer.py', None), ('mxnet/functions.py', None), ('mxnet/compression.py', ['Compression'])]),
     ('horovod.common.elastic', 'The base of `horovod.torch.elastic`.', '', [('common/elastic.py', None)]),
     ('horovod.data', 'Loaders of batches.', '', [('data/data_loader_base.py', None)]),
     ('horovod.runner', 'The parts of the launcher that scripts import; `hvdrun` itself is a command.', '', [
