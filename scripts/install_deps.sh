@@ -3,6 +3,9 @@
 #   --product      only what building hvdrun and running the examples need
 #   --pypi-torch   also makes a virtual environment with the newest PyTorch from PyPI (HVD_TORCH_VENV names its folder)
 #   --pypi-tensorflow  makes one with the newest TensorFlow, Keras 3 and tf-keras from PyPI (HVD_TENSORFLOW_VENV names its folder)
+#   --pypi-jax [VERSION]  makes one with JAX and optax from PyPI (HVD_JAX_VENV names its folder): the newest that the newest Python here takes, or
+#                  that version, in a folder whose name ends in it
+#   --pypi-mxnet   makes one with MXNet 1.9.1 (HVD_MXNET_VENV names its folder)
 #   --sanitizers   also what the builds asan and tsan need (clang 19)
 source "$(dirname "$0")/common.sh"
 
@@ -29,6 +32,12 @@ TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
 TENSORFLOW_PACKAGES=(tensorflow-cpu tf-keras scikit-learn cloudpickle pytest pytest-xdist)
 TENSORFLOW_GIB=4
 TENSORFLOW_VENV="${HVD_TENSORFLOW_VENV:-$HOME/.cache/hvdrun/tf-venv}"
+JAX_PACKAGES=(optax cloudpickle scikit-learn pytest pytest-xdist)
+JAX_GIB=2
+JAX_VENV="${HVD_JAX_VENV:-$HOME/.cache/hvdrun/jax-venv}"
+MXNET_PACKAGES=(mxnet==1.9.1 numpy==1.23.5 "scikit-learn<1.4" cloudpickle pytest pytest-xdist)
+MXNET_GIB=2
+MXNET_VENV="${HVD_MXNET_VENV:-$HOME/.cache/hvdrun/mxnet-venv}"
 
 missing_packages() {
   local package
@@ -82,6 +91,49 @@ sys.exit(any(importlib.util.find_spec(name) is None for name in ("tensorflow", "
     "$TENSORFLOW_VENV/bin/python" -m pip install --quiet --disable-pip-version-check "${TENSORFLOW_PACKAGES[@]}"
 }
 
+# The newest Python of this machine that makes virtual environments, also one of pyenv.
+newest_python() {
+  local minor python
+  for minor in 14 13 12 11 10; do
+    for python in "/usr/bin/python3.$minor" "/usr/local/bin/python3.$minor" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3."$minor".*/bin/python; do
+      if [[ -x "$python" ]] && "$python" -c 'import ensurepip, ssl' 2>/dev/null; then
+        echo "$python"
+        return
+      fi
+    done
+  done
+  echo /usr/bin/python3
+}
+
+# install_venv FOLDER GIB PYTHON "modules" package...: makes it, unless the modules are in it.
+install_venv() {
+  local folder="$1" gib="$2" python="$3" modules="$4" free
+  shift 4
+  # shellcheck disable=SC2086
+  if "$folder/bin/python" -c 'import importlib.util, sys
+sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))' $modules 2>/dev/null; then
+    say "$1 is in $folder"
+    return
+  fi
+  free="$(free_gib "$folder")"
+  if ((free < gib)); then
+    say "$1 from PyPI is left out: it needs $gib GiB and $folder has $free GiB free"
+    exit 3
+  fi
+  mkdir -p "$(dirname "$folder")"
+  step "making $folder" "$python" -m venv --clear "$folder"
+  step "installing $* from PyPI (a minute or two)" "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+install_jax() {
+  local modules="jax optax sklearn pytest xdist"
+  if [[ -z "$1" ]]; then
+    install_venv "$JAX_VENV" "$JAX_GIB" "$(newest_python)" "$modules" jax "${JAX_PACKAGES[@]}"
+  else
+    install_venv "$JAX_VENV-$1" "$JAX_GIB" /usr/bin/python3 "$modules" "jax==$1" "jaxlib==$1" "numpy<2.3" "${JAX_PACKAGES[@]}"
+  fi
+}
+
 install_torch() {
   if "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest, xdist' 2>/dev/null; then
     say "PyTorch $("$TORCH_VENV/bin/python" -c 'import torch; print(torch.__version__)') is in $TORCH_VENV"
@@ -106,6 +158,8 @@ case "${1:-}" in
     install_debian
     ;;
   --pypi-tensorflow) install_tensorflow ;;
+  --pypi-jax) install_jax "${2:-}" ;;
+  --pypi-mxnet) install_venv "$MXNET_VENV" "$MXNET_GIB" /usr/bin/python3 "mxnet sklearn pytest xdist" "${MXNET_PACKAGES[@]}" ;;
   --pypi-torch)
     install_debian
     install_torch
@@ -114,5 +168,5 @@ case "${1:-}" in
     PACKAGES+=("${SANITIZER_PACKAGES[@]}")
     install_debian
     ;;
-  *) say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow or --sanitizers" && exit 2 ;;
+  *) say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow, --pypi-jax, --pypi-mxnet or --sanitizers" && exit 2 ;;
 esac

@@ -21,6 +21,9 @@ esac
 PYTHON=/usr/bin/python3
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
 TENSORFLOW_VENV="${HVD_TENSORFLOW_VENV:-$HOME/.cache/hvdrun/tf-venv}"
+JAX_VENV="${HVD_JAX_VENV:-$HOME/.cache/hvdrun/jax-venv}"
+MXNET_VENV="${HVD_MXNET_VENV:-$HOME/.cache/hvdrun/mxnet-venv}"
+OLD_JAX=(0.6.2 0.5.3 0.4.31)  # in --soak
 PYTEST=(-m pytest -q --durations=10)
 FUZZ_RUNS=5000
 declare -A SLOW_FUZZERS=([argv]=5 [discovered_hosts]=5)  # by what their runs are divided: milliseconds each
@@ -233,6 +236,19 @@ tensorflow() {
   esac
 }
 
+# from_pypi "words" BUDGET FOLDER test argument...: a part with the interpreter of the folder, which install_deps.sh makes.
+from_pypi() {
+  local what="$1" budget="$2" folder="$3" test="$4" rc=0
+  shift 4
+  scripts/install_deps.sh "$@" >"$scratch/pypi" 2>&1 || rc=$?
+  cat "$scratch/pypi"
+  case $rc in
+    0) part "test/python, $what" "$budget" pytest_of "$folder/bin/python" 1 "test/python/$test" ;;
+    3) left_out "test/python, $what: not enough disk, see above" ;;
+    *) part "$what of PyPI could not be installed" 0 false ;;
+  esac
+}
+
 trap clean_up EXIT
 trap stopped TERM INT
 HVD_TEST_SLOWNESS="$("$PYTHON" test/slowness.py)"
@@ -267,8 +283,13 @@ if [[ $tier == ci || $tier == soak ]]; then
   part "fuzzers, $FUZZ_RUNS runs each" 60 fuzz -runs="$FUZZ_RUNS" -seed=1
   newest_torch
   tensorflow
+  from_pypi "newest JAX" 90 "$JAX_VENV" test_jax.py --pypi-jax
 fi
 if [[ $tier == soak ]]; then
+  for version in "${OLD_JAX[@]}"; do
+    from_pypi "JAX $version" 0 "$JAX_VENV-$version" test_jax.py --pypi-jax "$version"
+  done
+  from_pypi "MXNet" 0 "$MXNET_VENV" test_mxnet.py --pypi-mxnet
   part "build of tsan" 0 scripts/build.sh tsan
   part "unit and contract tests under tsan" 0 tsan_tests
   part "test/chaos" 0 pytest_of "$PYTHON" 1 test/chaos

@@ -103,3 +103,9 @@ def test_the_example_learns(needs_jax):
     result = jobs.run_job(2, os.path.join(jobs.ROOT, 'examples', 'jax_digits.py'), JAX_PLATFORMS='cpu')
     accuracy = float(re.search(r'accuracy ([\d.]+)', result.output).group(1))
     assert accuracy > 0.9 and 'equal on all ranks: True' in result.output, str(result)
+
+
+def test_elastic_training_goes_on_after_a_death_inside_of_jit(needs_jax, tmp_path):
+    result = jobs.run_job(2, jobs.worker('jax_elastic.py'), str(tmp_path / 'died'), flags=('--elastic', '--min-np', '1'),
+                          JAX_PLATFORMS='cpu')
+    assert re.search(r'ok 0 2$', result.output, re.MULTILINE) and re.search(r'ok 1 2$', result.output, re.MULTILINE), str(result)
