@@ -226,6 +226,36 @@ def threads_with_names():
 
 
 @check
+def threads_without_names_are_refused():
+    failures = []
+
+    def run():
+        try:
+            jax.jit(lambda x: hvd.allreduce(x + 1))(mine())
+        except ValueError as error:
+            failures.append(str(error))
+
+    jax.jit(lambda x: hvd.allreduce(x - 1))(mine())
+    thread = threading.Thread(target=run, name='other')
+    thread.start()
+    thread.join()
+    assert len(failures) == 1 and 'give those of other names' in failures[0], failures
+    gradient = jax.jit(jax.grad(lambda x: hvd.allreduce(x, name='with').sum()))
+    thread = threading.Thread(target=lambda: same(gradient(mine()), np.ones(3)))
+    thread.start()
+    thread.join()
+
+
+@check
+def a_second_world():
+    step = jax.jit(hvd.allgather)
+    same(step(mine()), np.concatenate([of(0), of(1)]))
+    hvd.shutdown()
+    hvd.init()
+    same(step(mine()), np.concatenate([of(0), of(1)]))
+
+
+@check
 def process_sets():
     own = hvd.add_process_set([0])
     for each in in_both(lambda x: hvd.allreduce(x, op=hvd.Sum, process_set=own)):

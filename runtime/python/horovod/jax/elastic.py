@@ -80,7 +80,6 @@ def _rank():
 def _reset():
     """A new world, of which no program of the old one knows the places."""
     ending.forget_programs()
-    jax.clear_caches()
     reset_world()
 
 

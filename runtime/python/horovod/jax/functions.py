@@ -73,4 +73,5 @@ def shutdown() -> None:
     """Leaves the world, once the programs of this thread have ended; pending collectives fail. Called at the exit of Python
     too."""
     ending.await_programs()
+    ending.forget_programs()
     _common_basics.shared().shutdown()

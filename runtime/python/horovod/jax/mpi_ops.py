@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 
 import jax
 import numpy
@@ -81,8 +82,28 @@ def _execute(call, leaves, rows=None):
     if primitive.is_traced(leaves):
         from horovod.jax import ending
         ending.expect_programs()
+        if call.name is None:
+            _check_thread()
         return primitive.bind(call, leaves, rows)
     return [jnp.asarray(result) for result in host.run(call, [numpy.asarray(leaf) for leaf in leaves])]
+
+
+_thread = None  # the one whose programs have collectives without names
+
+
+def _check_thread():
+    """Programs of two threads run in any order, where collectives of one name would meet crosswise."""
+    global _thread
+    current = threading.current_thread()
+    if _thread is None or not _thread.is_alive():
+        _thread = current
+    if _thread is not current:
+        raise ValueError('Collectives without names inside of jit belong to one thread, which is {}; give those of {} names, as in '
+                         "hvd.allreduce(x, name='loss').".format(_thread.name, current.name))
+
+
+def _gradient_of(call, **changes):
+    return call._replace(name=None if call.name is None else call.name + '.gradient', **changes)
 
 
 def _is_differentiable(cotangent):
@@ -100,7 +121,7 @@ def _through(call, cotangents, function):
 
 
 def _average_of(call):
-    return call._replace(collective=_library.ALLREDUCE, name=None, op=Average, prescale=1.0, postscale=1.0)
+    return _gradient_of(call, collective=_library.ALLREDUCE, op=Average, prescale=1.0, postscale=1.0)
 
 
 def _apply(call, leaves):
@@ -136,7 +157,7 @@ def _allreduce_backward(call, unused, cotangents):
     if call.op in (Min, Max, Product):
         raise NotImplementedError('The gradient of hvd.allreduce with op=hvd.Min, hvd.Max or hvd.Product is not available; use '
                                   'hvd.allgather and a reduction of jax.numpy.')
-    return _through(call, cotangents, lambda present: _allreduce(call._replace(name=None), *present))
+    return _through(call, cotangents, lambda present: _allreduce(_gradient_of(call), *present))
 
 
 _allreduce.defvjp(_allreduce_forward, _allreduce_backward)
@@ -191,7 +212,7 @@ def _alltoall_forward(call, leaf):
 
 
 def _alltoall_backward(call, unused, cotangents):
-    return _through(call, cotangents, lambda present: _alltoall(call._replace(name=None), *present))
+    return _through(call, cotangents, lambda present: _alltoall(_gradient_of(call), *present))
 
 
 _alltoall.defvjp(_alltoall_forward, _alltoall_backward)
@@ -210,7 +231,7 @@ def _reducescatter_forward(call, *leaves):
 def _reducescatter_backward(call, rows, cotangents):
     size, _ = _members(call.process_set)
     scale = (size if call.op == Sum else 1) * call.prescale * call.postscale
-    gather = call._replace(collective=_library.ALLGATHER, name=None, op=Sum, prescale=1.0, postscale=1.0)
+    gather = _gradient_of(call, collective=_library.ALLGATHER, op=Sum, prescale=1.0, postscale=1.0)
     present_rows = tuple(count for count, cotangent in zip(rows, cotangents) if _is_differentiable(cotangent))
 
     def gathered(present):
