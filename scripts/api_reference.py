@@ -72,6 +72,8 @@ SECTIONS = [
     ('horovod.mxnet', '`import horovod.mxnet as hvd`; see [MXNet](mxnet.md).', 'hvd.', [
         ('mxnet/mpi_ops.py', None), ('mxnet/optimizer.py', None), ('mxnet/functions.py', None), ('mxnet/compression.py', ['Compression'])]),
     ('horovod.common.elastic', 'The base of `horovod.torch.elastic`.', '', [('common/elastic.py', None)]),
+    ('horovod.common.checkpoint', 'Checkpoints on disk that are there as a whole or not at all; `hvd.checkpoint` of `horovod.torch` and '
+     '`horovod.numpy`.', 'hvd.checkpoint.', [('common/checkpoint.py', None)]),
     ('horovod.data', 'Loaders of batches.', '', [('data/data_loader_base.py', None)]),
     ('horovod.runner', 'The parts of the launcher that scripts import; `hvdrun` itself is a command.', '', [
         ('runner/__init__.py', None), ('runner/launch.py', None), ('runner/common/util/hosts.py', None),

@@ -10,6 +10,7 @@ except ImportError as _error:
     raise ImportError('horovod.numpy needs NumPy, which cannot be imported: {}'.format(_error)) from _error
 
 from horovod.common import basics as _common_basics
+from horovod.common import checkpoint
 from horovod.common.exceptions import HorovodInternalError
 from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from horovod.numpy.mpi_ops import (
@@ -50,7 +51,8 @@ __all__ = [
     'Adasum', 'Average', 'HorovodInternalError', 'Max', 'Min', 'ProcessSet', 'Product', 'Sum', 'add_process_set',
     'allgather', 'allgather_async', 'allgather_object', 'allreduce', 'allreduce_', 'allreduce_async',
     'allreduce_async_', 'alltoall', 'alltoall_async', 'barrier', 'broadcast', 'broadcast_', 'broadcast_async',
-    'broadcast_async_', 'broadcast_object', 'ccl_built', 'cross_rank', 'cross_size', 'cuda_built', 'ddl_built',
+    'broadcast_async_', 'broadcast_object', 'ccl_built', 'checkpoint', 'cross_rank', 'cross_size', 'cuda_built',
+    'ddl_built',
     'global_process_set', 'gloo_built', 'gloo_enabled', 'grouped_allgather', 'grouped_allgather_async',
     'grouped_allreduce', 'grouped_allreduce_', 'grouped_allreduce_async', 'grouped_allreduce_async_',
     'grouped_reducescatter', 'grouped_reducescatter_async', 'init', 'is_homogeneous', 'is_initialized', 'join',

@@ -5,6 +5,7 @@ try:
 except ImportError as _error:
     raise ImportError('horovod.torch needs PyTorch, which cannot be imported: {}'.format(_error)) from _error
 
+from horovod.common import checkpoint
 from horovod.common.exceptions import HorovodInternalError
 from horovod.torch import elastic
 from horovod.torch.compiling import leave_to_the_interpreter as _leave_to_the_interpreter
@@ -33,7 +34,7 @@ __all__ = [
     'Product', 'Sum', 'SyncBatchNorm', 'add_process_set', 'allgather', 'allgather_async', 'allgather_object',
     'allreduce', 'allreduce_', 'allreduce_async', 'allreduce_async_', 'alltoall', 'alltoall_async', 'barrier',
     'broadcast', 'broadcast_', 'broadcast_async', 'broadcast_async_', 'broadcast_object', 'broadcast_optimizer_state',
-    'broadcast_parameters', 'ccl_built', 'cross_rank', 'cross_size', 'cuda_built', 'ddl_built', 'elastic',
+    'broadcast_parameters', 'ccl_built', 'checkpoint', 'cross_rank', 'cross_size', 'cuda_built', 'ddl_built', 'elastic',
     'global_process_set', 'gloo_built', 'gloo_enabled', 'grouped_allgather', 'grouped_allgather_async',
     'grouped_allreduce', 'grouped_allreduce_', 'grouped_allreduce_async', 'grouped_allreduce_async_',
     'grouped_reducescatter', 'grouped_reducescatter_async', 'init', 'is_homogeneous', 'is_initialized', 'join',
