@@ -99,6 +99,20 @@ std::string VerbLines() {
   return lines;
 }
 
+// The same, with the verbs of detached jobs in one line.
+std::string BriefVerbLines() {
+  std::string lines, detached;
+  for (const VerbRow& row : VerbRows()) {
+    const std::string name(row.name);
+    if (row.of_detached) {
+      detached += (detached.empty() ? "  " : ", ") + name;
+    } else {
+      lines += Wrapped(row.summary, kBriefColumn, "  " + name);
+    }
+  }
+  return lines + detached + ": detached jobs\n";
+}
+
 std::vector<std::string_view> Sections(std::span<const Row> rows) {
   std::vector<std::string_view> sections;
   for (const Row& row : ShownRows(rows)) {
@@ -150,7 +164,8 @@ std::string BriefHelpText(std::span<const Row> rows) {
     const std::string flag = std::string(row.flags.front()) + Placeholder(row);
     text += Wrapped(row.brief, kBriefColumn, "  " + flag);
   }
-  return text + VerbLines() + "hvdrun --help has all options, hvdrun help VERB those of a verb.\n";
+  return text + BriefVerbLines() +
+         "hvdrun --help has all options, hvdrun help VERB those of a verb.\n";
 }
 
 std::string HelpText(std::span<const Row> rows) {

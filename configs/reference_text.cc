@@ -182,7 +182,7 @@ _hvdrun_offer() {
 }
 _hvdrun_jobs() {
   "${COMP_WORDS[0]}" ps 2>/dev/null | while read -r job _; do
-    [[ $job != JOB ]] && printf '%s ' "$job"
+    [[ $job != @(JOB|NAME|) ]] && printf '%s ' "$job"
   done
 }
 )";
@@ -471,7 +471,7 @@ std::string ZshCompletion(std::span<const Row> rows) {
       VerbsThat(&VerbRow::takes_job) +
       ") ]] && [[ $words[CURRENT] != -* ]]; then\n"
       "  local -a lines; lines=(${(f)\"$($words[1] ps 2>/dev/null)\"})\n"
-      "  compadd -- ${lines[2,-1]%% *}\n"
+      "  compadd -- ${${lines%% *}:#(JOB|NAME)}\n"
       "  return\n"
       "fi\n" +
       ZshVerbs() +
@@ -546,7 +546,8 @@ std::string FishCompletion(std::span<const Row> rows) {
          "end\n"
          "function __hvdrun_jobs\n"
          "  set -l words (commandline -opc)\n"
-         "  $words[1] ps 2>/dev/null | sed 1d | string replace -r ' .*' ''\n"
+         "  $words[1] ps 2>/dev/null | string match -rv '^(JOB|NAME|$)' | string replace -r ' .*' "
+         "''\n"
          "end\n"
          "for command in hvdrun horovodrun\n"
          "  complete -c $command -n '__hvdrun_verb " +

@@ -30,6 +30,9 @@ struct Settings {
   int num_proc = 0;
   bool module = false;  // the command is a module of Python
   bool dry_run = false;
+  bool detach = false;
+  int64_t detached_output_limit_bytes = 0;
+  double detached_keep_seconds = 0;
   bool verbose = false;
   bool quiet = false;
   std::string config_file;  // empty: none

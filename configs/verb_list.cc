@@ -9,6 +9,15 @@ namespace {
 
 std::vector<VerbRow> MakeRows() {
   return {
+      {.name = "attach",
+       .arguments = "[JOB]",
+       .summary = "shows the output of a detached job, and ends with it",
+       .text = "Shows the output of a job that was started with hvdrun --detach: first what it "
+               "printed since you left it, then live. Ends with the exit code of the job. Ctrl-C "
+               "asks whether to detach or to stop the job; without a terminal it detaches. JOB may "
+               "be left out when only one detached job runs.",
+       .takes_job = true,
+       .of_detached = true},
       {.name = "doctor",
        .arguments = "[options] [command]",
        .summary = "examines hosts before a job does",
@@ -16,6 +25,15 @@ std::vector<VerbRow> MakeRows() {
                "pair of them: Python and libraries, GPUs, limits, disks, clocks, network. One "
                "report for all, each problem with what to do.",
        .takes_settings = true},
+      {.name = "drain",
+       .arguments = "[--undo] JOB HOST",
+       .summary = "takes a host out of a detached elastic job",
+       .text =
+           "The ranks of a detached elastic job leave this host at their next commit, and it is "
+           "not used again. Name it as the job's list of hosts does.",
+       .entries = {{"--undo", "the job may use the host again", {"--undo"}}},
+       .takes_job = true,
+       .of_detached = true},
       {.name = "dump",
        .arguments = "[-o FILE] [JOB]",
        .summary = "writes the last events of a job's ranks, as a timeline",
@@ -36,22 +54,64 @@ std::vector<VerbRow> MakeRows() {
                "the package was installed by pip.",
        .entries = {{"eval \"$(hvdrun env)\"", "for bash, zsh and sh", {}},
                    {"hvdrun env | source", "for fish", {}}}},
+      {.name = "forget",
+       .arguments = "JOB",
+       .summary = "removes the output of a detached job that has ended",
+       .text = "Removes what is kept of a detached job that has ended.",
+       .entries = {{"--all", "of all that have ended", {"--all"}}},
+       .takes_job = true,
+       .of_detached = true},
       {.name = "help",
        .arguments = "[VERB | SECTION]",
        .summary = "prints the help of a verb, or a section of the options",
        .text = "Prints the help of a verb, or one section of the options; without a word, all of "
                "hvdrun --help."},
+      {.name = "logs",
+       .arguments = "[-f] [--rank R] [--since TIME] [JOB]",
+       .summary = "prints the output of a detached job",
+       .text =
+           "Prints the output that is kept of a job that was started with hvdrun --detach, also "
+           "after its end. Of output beyond --detached-output-limit, a line says how many lines "
+           "are missing.",
+       .entries = {{"-f, --follow", "go on until the job ends", {"-f", "--follow"}},
+                   {"--rank R", "of this rank alone, without prefixes", {"--rank"}},
+                   {"--since TIME",
+                    "from then on, to a second: 30s, 10m, 2h or 1d ago, or 2026-01-31T12:30",
+                    {"--since"}}},
+       .takes_job = true,
+       .of_detached = true},
       {.name = "ps",
-       .arguments = "",
+       .arguments = "[--json]",
        .summary = "lists your jobs on this machine",
-       .text = "Lists your jobs on this machine: id, age, number of processes, and how many of "
-               "them are alive on all hosts. Of a job that was started on another machine, it "
-               "lists the part here."},
+       .text =
+           "Lists your jobs on this machine: id, age, number of processes, and how many of "
+           "them are alive on all hosts. Of a job that was started on another machine, it "
+           "lists the part here. A second table has your detached jobs by name, also those that "
+           "have ended.",
+       .entries = {{"--json", "the detached jobs, as JSON", {"--json"}}}},
+      {.name = "scale",
+       .arguments = "JOB N",
+       .summary = "changes the number of ranks of a detached elastic job",
+       .text = "A detached elastic job uses at most N slots of its hosts from now on, within "
+               "--min-np and --max-np. Its ranks change at their next commit.",
+       .takes_job = true,
+       .of_detached = true},
+      {.name = "status",
+       .arguments = "[--json] [JOB]",
+       .summary = "says how a detached job fares, or how it ended",
+       .text = "Says of a job that was started with hvdrun --detach: since when it runs, its "
+               "generation, ranks and hosts, the last output of each rank; of one that has ended, "
+               "exit code and first cause.",
+       .entries = {{"--json", "the same as JSON", {"--json"}}},
+       .takes_job = true,
+       .of_detached = true},
       {.name = "stop",
        .arguments = "[--after-step] JOB",
        .summary = "ends one of your jobs, as Ctrl-C would",
-       .text = "Ends one of your jobs on this machine, as Ctrl-C would; hvdrun ps lists them. The "
-               "first letters of its id are enough if no other id begins with them.",
+       .text =
+           "Ends one of your jobs on this machine, as Ctrl-C would; hvdrun ps lists them. The "
+           "first letters of its id are enough if no other id begins with them. A detached job is "
+           "named by its name.",
        .entries = {{"--after-step",
                     "as SIGTERM would: the ranks of an elastic job leave at their next commit, and "
                     "hvdrun ends with exit code 75",

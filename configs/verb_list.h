@@ -24,6 +24,7 @@ struct VerbRow {
   std::vector<VerbEntry> entries = {};
   std::string_view end = {};    // one more paragraph
   bool takes_job = false;       // a job may follow
+  bool of_detached = false;     // for detached jobs alone: -h has these verbs in one line
   bool takes_file = false;      // a file may follow
   bool takes_settings = false;  // its options are rows of the settings table
 };

@@ -130,7 +130,7 @@ Status WriteRings(const std::vector<Ring>& rings, const Span& span, const std::s
 int DumpVerb(const std::vector<std::string>& args) {
   Result<Wish> wish = ParseWish(args);
   if (!wish.ok()) return FailVerb("dump", wish.status().message());
-  const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), wish->job);
+  const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), JobIdFor(wish->job));
   if (!job.ok()) return FailVerb("dump", job.status().message());
   if (wish->file.empty()) wish->file = "hvd-dump-" + *job + ".json";
   if (Status may = TraceFile::Check(wish->file); !may.ok()) return FailVerb("dump", may.message());

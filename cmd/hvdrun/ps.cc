@@ -1,16 +1,22 @@
-// hvdrun ps: which jobs of this user run on this machine.
+// hvdrun ps: which jobs of this user run on this machine, and which detached jobs there are, also
+// those that have ended.
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/jobs/dead_jobs.h"
 #include "launcher/jobs/local_jobs.h"
+#include "runtime/base/clock.h"
 
 namespace hvd {
 
 int PsVerb(const std::vector<std::string>& args) {
-  if (!args.empty()) {
-    return FailVerb("ps", "takes no arguments; try hvdrun ps");
+  const bool json = args == std::vector<std::string>{"--json"};
+  if (!args.empty() && !json) {
+    return FailVerb("ps", "takes no arguments but --json; try hvdrun ps");
   }
   for (const std::string& sentence : EndDeadJobs()) VerbLine("ps", sentence);
-  return PrintText(JobsTable(ListJobs()));
+  const std::vector<DetachedJob> detached = DetachedJobs();
+  if (json) return PrintText(DetachedListJson(detached));
+  const std::string table = DetachedTable(detached, WallSeconds());
+  return PrintText(JobsTable(ListJobs()) + (table.empty() ? "" : "\n" + table));
 }
 
 }  // namespace hvd

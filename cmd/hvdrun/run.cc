@@ -21,6 +21,7 @@
 #include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/bundle/package_sources.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
+#include "launcher/detached/steered_watch.h"
 #include "launcher/driver/driver.h"
 #include "launcher/driver/function_channel.h"
 #include "launcher/driver/network_settings.h"
@@ -162,11 +163,25 @@ int PrintPlan(const DriverOptions& options) {
   return PrintText(PlanText(draft->plan, draft->hosts, options));
 }
 
+// A detached job has its output files and its error file where its verbs look for them.
+void KeepFiles(const DetachedJob& detached, DriverOptions& options) {
+  constexpr int64_t kLeastBytes = 64 << 10;
+  Settings& settings = options.settings;
+  settings.error_file = detached.error_file;
+  if (!settings.output_filename.empty()) return;
+  settings.output_filename = detached.ranks_folder;
+  // Two streams of each rank, each with a file before the present one.
+  const int64_t files = int64_t{4} * std::max<int64_t>(options.most_ranks(), 1);
+  settings.output_limit_bytes = std::max(kLeastBytes, settings.detached_output_limit_bytes / files);
+}
+
 // Fills in the command, folder and variables with which the ranks are started.
-Status ReadJob(const ParsedCommandLine& parsed, DriverOptions& options) {
-  options.job_id = MakeJobId();
+Status ReadJob(const ParsedCommandLine& parsed, const DetachedJob* detached,
+               DriverOptions& options) {
+  options.job_id = detached != nullptr ? detached->id : MakeJobId();
   options.job_key = MakeJobKey();
   options.settings = parsed.settings;
+  if (detached != nullptr) KeepFiles(*detached, options);
   // Its variable tells stock Horovod to write the file.
   if (options.settings.stock_horovod) options.settings.timeline_filename.clear();
   options.environment = Environment();
@@ -215,16 +230,21 @@ Status Prepare(const DriverOptions& options) {
 }
 
 // Its hosts may change while it runs.
-int RunElastic(DriverOptions options) {
+int RunElastic(DriverOptions options, const DetachedJob* detached) {
   SettingsChannelFactory channels({}, options.settings, options.job_id, OwnPath(),
                                   {options.interfaces, options.first_port, options.last_port});
   Result<HostWatchMaker> watch = HostWatchOf(options.settings, channels.family());
   if (!watch.ok()) return UsageError(watch.status());
+  if (detached != nullptr) {
+    *watch = [hosts = *watch, file = detached->PathOf("hosts")](asio::io_context& io) {
+      return std::make_unique<SteeredWatch>(io, hosts(io), file);
+    };
+  }
   const DeadJobsSweep sweep;
   return RunJob(std::move(options), channels, *watch);
 }
 
-int Run(const ParsedCommandLine& parsed) {
+int Run(const ParsedCommandLine& parsed, const DetachedJob* detached) {
   DriverOptions options;
   if (Status status = ReadHosts(parsed, options); !status.ok()) return UsageError(status);
   if (const std::string& path = parsed.settings.error_file;
@@ -235,7 +255,7 @@ int Run(const ParsedCommandLine& parsed) {
     WriteAll(STDERR_FILENO, "hvdrun: " + enough.message() + "\n");
     return 1;
   }
-  if (Status status = ReadJob(parsed, options); !status.ok()) return UsageError(status);
+  if (Status status = ReadJob(parsed, detached, options); !status.ok()) return UsageError(status);
   PrintNotes(parsed.notes);
   if (options.settings.dry_run) return PrintPlan(options);
   HeldPort master(/*everywhere=*/false);
@@ -248,7 +268,7 @@ int Run(const ParsedCommandLine& parsed) {
     options.function = std::move(*function);
   }
   if (Status status = Prepare(options); !status.ok()) return UsageError(status);
-  if (options.elastic.elastic) return RunElastic(std::move(options));
+  if (options.elastic.elastic) return RunElastic(std::move(options), detached);
   ChooseLauncher(options.named_hosts, options.settings);
   SettingsChannelFactory channels(options.named_hosts, options.settings, options.job_id, OwnPath(),
                                   {options.interfaces, options.first_port, options.last_port});
@@ -297,7 +317,9 @@ int RunVerb(const std::vector<std::string>& args) {
   SetLog({level, "hvdrun"});
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
   if (Status status = CheckOneTaskHere(parsed->settings); !status.ok()) return UsageError(status);
-  return Run(*parsed);
+  const Settings& settings = parsed->settings;
+  if (!settings.detach || settings.dry_run || settings.print_env) return Run(*parsed, nullptr);
+  return RunDetached(*parsed, [&](const DetachedJob& job) { return Run(*parsed, &job); });
 }
 
 }  // namespace hvd

@@ -2,18 +2,38 @@
 // SIGTERM would, which lets the ranks of an elastic job reach a commit.
 #include <algorithm>
 #include <csignal>
+#include <optional>
 
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/jobs/dead_jobs.h"
 #include "launcher/jobs/local_jobs.h"
 
 namespace hvd {
+namespace {
+
+int Asked(const std::string& job, bool after_step) {
+  if (after_step)
+    return PrintText("hvdrun stop: job " + job +
+                     " was asked to end as by SIGTERM: the ranks of an elastic job leave at their "
+                     "next commit; those of another job get SIGTERM, then SIGKILL\n");
+  return PrintText("hvdrun stop: job " + job +
+                   " was asked to end as by Ctrl-C: its ranks get SIGINT, then SIGTERM, then "
+                   "SIGKILL\n");
+}
+
+}  // namespace
 
 int StopVerb(const std::vector<std::string>& all_args) {
   std::vector<std::string> args = all_args;
   const bool after_step = std::erase(args, "--after-step") > 0;
   if (args.size() != 1) {
     return FailVerb("stop", "takes the id of one job; hvdrun ps lists them");
+  }
+  if (const Result<DetachedJob> detached = FindDetached(args[0]); detached.ok()) {
+    const std::optional<ProcessInfo> driver = DriverOf(*detached);
+    if (!driver) return FailVerb("stop", "job " + detached->name + " has ended already", 1);
+    SignalProcess(*driver, after_step ? SIGTERM : SIGINT);
+    return Asked(detached->name, after_step);
   }
   const std::vector<std::string> ended = EndDeadJobs();
   for (const std::string& sentence : ended) VerbLine("stop", sentence);
@@ -32,16 +52,8 @@ int StopVerb(const std::vector<std::string>& all_args) {
                                 " runs on this machine; its hvdrun runs on " + Origin(*job) +
                                 ", and hvdrun stop " + job->id + " ends it there");
   }
-  if (after_step) {
-    SignalProcess(job->driver, SIGTERM);
-    return PrintText("hvdrun stop: job " + job->id +
-                     " was asked to end as by SIGTERM: the ranks of an elastic job leave at their "
-                     "next commit; those of another job get SIGTERM, then SIGKILL\n");
-  }
-  SignalProcess(job->driver, SIGINT);
-  return PrintText(
-      "hvdrun stop: job " + job->id +
-      " was asked to end as by Ctrl-C: its ranks get SIGINT, then SIGTERM, then SIGKILL\n");
+  SignalProcess(job->driver, after_step ? SIGTERM : SIGINT);
+  return Asked(job->id, after_step);
 }
 
 }  // namespace hvd

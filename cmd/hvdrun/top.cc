@@ -142,7 +142,7 @@ bool OnTerminal() {
 int TopVerb(const std::vector<std::string>& args) {
   const Result<Wish> wish = ParseWish(args);
   if (!wish.ok()) return FailVerb("top", wish.status().message());
-  const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), wish->job);
+  const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), JobIdFor(wish->job));
   if (!job.ok()) return FailVerb("top", job.status().message());
   Result<ViewClient> client = ViewClient::Ask(*job, kAskTop);
   if (!client.ok()) return FailVerb("top", client.status().message(), 1);

@@ -12,6 +12,7 @@
 #include "configs/command_line.h"
 #include "configs/settings.h"
 #include "discovery/host_slots.h"
+#include "launcher/detached/detached_job.h"
 #include "launcher/driver/driver_options.h"
 #include "launcher/hosts/host_watch.h"
 #include "launcher/mpi/launcher_run.h"
@@ -49,6 +50,32 @@ int EnvVerb(const std::vector<std::string>& args);
 
 // hvdrun help [VERB | SECTION].
 int HelpVerb(const std::vector<std::string>& args);
+
+// hvdrun attach JOB: the output of a detached job since it was left, then live; its exit code.
+int AttachVerb(const std::vector<std::string>& args);
+
+// hvdrun status JOB: how a detached job fares, or how it ended.
+int StatusVerb(const std::vector<std::string>& args);
+
+// hvdrun logs JOB: the kept output of a detached job, or of one of its ranks.
+int LogsVerb(const std::vector<std::string>& args);
+
+// hvdrun scale JOB N, hvdrun drain JOB HOST: the hosts of a detached elastic job.
+int ScaleVerb(const std::vector<std::string>& args);
+int DrainVerb(const std::vector<std::string>& args);
+
+// hvdrun forget JOB: removes the output of a detached job that has ended.
+int ForgetVerb(const std::vector<std::string>& args);
+
+// hvdrun --detach: starts `run` in a process of its own and waits until its workers run. `job` gets
+// the folder and id of the job before `run` is called (detach.cc).
+int RunDetached(const ParsedCommandLine& parsed,
+                const std::function<int(const DetachedJob& job)>& run);
+// The detached jobs of this user, tended; and one of them (detach.cc).
+std::vector<DetachedJob> DetachedJobs();
+Result<DetachedJob> FindDetached(const std::string& name);
+// The id of the detached job with this name; any other text as it is.
+std::string JobIdFor(const std::string& name);
 
 // hvdrun ps: lists the jobs of this user on this machine.
 int PsVerb(const std::vector<std::string>& args);

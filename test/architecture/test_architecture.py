@@ -63,7 +63,7 @@ ADDRESSES = {
     r"spdlog/": ["runtime/base/log.cc"],
     r"fmt/": ["runtime/base/text/format.h", "runtime/base/text/format.cc"],
     r"asio(\.hpp|/)": ["launcher/", "cmd/"],
-    r"nlohmann/": ["launcher/job/error_file.cc", "launcher/doctor/doctor_json.cc", "launcher/live/view_json.cc",
+    r"nlohmann/": ["launcher/detached/detached_job.cc", "launcher/job/error_file.cc", "launcher/doctor/doctor_json.cc", "launcher/live/view_json.cc",
                    "launcher/text/json_field.h",
                    "launcher/tuning/tuning_memory.cc", "launcher/tuning/tuning_report.cc",
                    "launcher/tuning/tuning_text.cc", "timeline/report/report_json.cc"],

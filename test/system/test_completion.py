@@ -94,8 +94,8 @@ def test_stop_offers_jobs():
         job.wait(timeout=DEADLINE)
 
 
-def test_verbs_without_options_offer_help_alone():
-    assert bash_offers("hvdrun", "ps", "") == ["--help"]
+def test_verbs_offer_their_options_and_help():
+    assert bash_offers("hvdrun", "ps", "") == ["--help", "--json"]
     assert bash_offers("hvdrun", "env", "--") == ["--help"]
 
 

@@ -1,0 +1,160 @@
+// hvdrun --detach: the job runs in a process of its own, and this one returns once its workers run.
+#include <poll.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "cmd/hvdrun/verbs.h"
+#include "launcher/detached/follow.h"
+#include "launcher/detached/keeper.h"
+#include "launcher/jobs/driver_status.h"
+#include "launcher/jobs/job_id.h"
+#include "launcher/output/output.h"
+#include "launcher/process/spawn.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/env.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/printable_text.h"
+
+namespace hvd {
+namespace {
+
+constexpr Duration kFolderLimit = std::chrono::seconds(10);
+constexpr Duration kAskLimit = std::chrono::milliseconds(200);
+constexpr Duration kSayEvery = std::chrono::seconds(10);
+
+void Say(const std::string& sentence) { WriteAll(STDERR_FILENO, "hvdrun: " + sentence + "\n"); }
+
+// All of its workers run; of an elastic job, one does.
+bool WorkersRun(const DetachedJob& job) {
+  for (const DriverSeen& driver : AskDrivers(kAskLimit)) {
+    if (driver.job != job.id || !driver.counts) continue;
+    const JobCounts& counts = *driver.counts;
+    return counts.alive > 0 && (job.elastic || counts.alive == counts.size);
+  }
+  return false;
+}
+
+// Once the keeper has written what the job is.
+Result<DetachedJob> AwaitFolder(const std::string& folder) {
+  const TimePoint limit = SteadyNow() + kFolderLimit;
+  for (;;) {
+    Result<DetachedJob> job = ReadDetachedJob(folder);
+    if (job.ok() || SteadyNow() > limit) return job;
+    (void)::poll(nullptr, 0, 5);
+  }
+}
+
+// The job has ended before its workers were seen to run.
+int EndedEarly(const DetachedJob& job) {
+  if (!job.end->reason.empty()) Say(job.end->reason);
+  if (job.end->exit_code != 0) {
+    Say(Format("job {} failed with exit code {} at its start; hvdrun forget {} removes its output",
+               job.name, job.end->exit_code, job.name));
+    return job.end->exit_code;
+  }
+  Say("job " + job.name + " has ended already, with exit code 0");
+  return PrintText(job.name + "\n");
+}
+
+// Shows what hvdrun prints while the job starts.
+int AwaitWorkers(const DetachedJob& started) {
+  InterruptNote interrupts;
+  LogFollower follower(started, {});
+  const TimePoint begun = SteadyNow();
+  TimePoint say = begun + kSayEvery;
+  for (;;) {
+    if (const int signal = interrupts.Pop(); signal != 0) {
+      if (const auto driver = DriverOf(follower.job())) SignalProcess(*driver, signal);
+    }
+    const LogFollower::Step step = follower.Next(STDERR_FILENO);
+    if (step == LogFollower::Step::kEnded) break;
+    if (WorkersRun(started)) {
+      WriteShown(started, follower.place());
+      Say(Format("job {} runs detached; hvdrun attach {} shows its output", started.name,
+                 started.name));
+      return PrintText(started.name + "\n");
+    }
+    if (SteadyNow() < say) continue;
+    say += kSayEvery;
+    Say(Format("job {} is starting, for {} s", started.name,
+               std::chrono::duration_cast<std::chrono::seconds>(SteadyNow() - begun).count()));
+  }
+  WriteShown(started, follower.place());
+  return EndedEarly(follower.job());
+}
+
+std::string CommandTyped(const ParsedCommandLine& parsed) {
+  std::string text;
+  for (const std::string& word : parsed.command) text += (text.empty() ? "" : " ") + word;
+  return Printable(text, 400);
+}
+
+}  // namespace
+
+std::vector<DetachedJob> DetachedJobs() {
+  std::vector<DetachedJob> jobs = ReadDetachedJobs(DetachedJobsFolder(GetEnv));
+  for (DetachedJob& job : jobs) (void)Tend(&job);
+  return jobs;
+}
+
+Result<DetachedJob> FindDetached(const std::string& name) {
+  Result<DetachedJob> job = DetachedJobNamed(ReadDetachedJobs(DetachedJobsFolder(GetEnv)), name);
+  if (!job.ok()) return job;
+  HVD_RETURN_IF_ERROR(Tend(&*job));
+  if (!job->end && !IsOfThisMachine(*job))
+    return InvalidArgument("job " + job->name + " was started on " + Printable(job->host) +
+                           "; ask there");
+  return job;
+}
+
+std::string JobIdFor(const std::string& name) {
+  if (name.empty()) return name;
+  const Result<DetachedJob> job = FindDetached(name);
+  return job.ok() ? job->id : name;
+}
+
+int RunDetached(const ParsedCommandLine& parsed,
+                const std::function<int(const DetachedJob& job)>& run) {
+  const Settings& settings = parsed.settings;
+  if (settings.function_channel >= 0)
+    return UsageError(
+        InvalidArgument("--detach starts a command, not a function of horovod.run()"));
+  // No pipe or file of the caller's is held open by a job that outlives it.
+  CloseOtherDescriptors();
+  const std::string jobs = DetachedJobsFolder(GetEnv);
+  ForgetOldJobs(DetachedJobs(), WallSeconds(), settings.detached_keep_seconds);
+  Result<std::string> folder = MakeJobFolder(jobs, NameFor(parsed.command));
+  if (!folder.ok()) return UsageError(folder.status());
+  DetachedJob job;
+  job.folder = *folder;
+  job.name = std::filesystem::path(*folder).filename();
+  job.id = MakeJobId();
+  job.command = CommandTyped(parsed);
+  job.directory = WorkingDirectory();
+  job.elastic = IsElastic(settings);
+  job.output_limit_bytes = static_cast<uint64_t>(settings.detached_output_limit_bytes);
+  const auto absolute = [&](const std::string& path, const char* ours) {
+    if (path.empty()) return job.PathOf(ours);
+    return (std::filesystem::path(job.directory) / path).lexically_normal().string();
+  };
+  job.ranks_folder = absolute(settings.output_filename, "ranks");
+  job.error_file = absolute(settings.error_file, "error.json");
+  if (const std::string note = LogindNote(""); !note.empty()) PrintNotes({note});
+  if (Status started = StartDetached(&job, [&] { return run(job); }); !started.ok()) {
+    (void)RemoveDetachedJob(job);
+    Say(started.message());
+    return 1;
+  }
+  const Result<DetachedJob> begun = AwaitFolder(*folder);
+  if (!begun.ok()) {
+    Say(begun.status().message());
+    return 1;
+  }
+  return AwaitWorkers(*begun);
+}
+
+}  // namespace hvd

@@ -1,0 +1,94 @@
+// hvdrun logs JOB: the kept output of a detached job, or of one of its ranks.
+#include <poll.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "cmd/hvdrun/verbs.h"
+#include "configs/message_text.h"
+#include "launcher/detached/follow.h"
+#include "launcher/output/output.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kReaderGone = 141;
+constexpr int kLookEveryMs = 50;
+
+struct LogsWish {
+  std::string job;
+  bool follow = false;
+  std::optional<uint32_t> rank;
+  std::optional<int64_t> since_ns;
+};
+
+Result<LogsWish> ParseLogsWish(const std::vector<std::string>& args) {
+  LogsWish wish;
+  for (size_t at = 0; at < args.size(); ++at) {
+    const std::string& word = args[at];
+    const bool valued = word == "--rank" || word == "--since";
+    if (valued && at + 1 == args.size()) return InvalidArgument(word + " needs a value");
+    if (word == "-f" || word == "--follow") {
+      wish.follow = true;
+    } else if (word == "--rank") {
+      wish.rank = ParseWhole<uint32_t>(args[++at]);
+      if (!wish.rank) return InvalidArgument("--rank " + Quoted(args[at]) + " is no rank");
+    } else if (word == "--since") {
+      wish.since_ns = ParseSince(args[++at], WallNanoseconds());
+      if (!wish.since_ns)
+        return InvalidArgument("--since " + Quoted(args[at]) +
+                               " is no time: write 30s, 10m, 2h, 1d or 2026-01-31T12:30");
+    } else if (word.starts_with('-') || !wish.job.empty()) {
+      return InvalidArgument(
+          "takes the name of one detached job, -f, --rank and --since; try hvdrun logs --help");
+    } else {
+      wish.job = word;
+    }
+  }
+  if (wish.rank && wish.since_ns)
+    return InvalidArgument("--since is for the output of all ranks; leave out --rank");
+  return wish;
+}
+
+int PrintRank(const DetachedJob& job, const LogsWish& wish) {
+  const std::map<uint32_t, std::string> folders = RankFolders(job);
+  const auto folder = folders.find(*wish.rank);
+  if (folder == folders.end())
+    return FailVerb("logs", Format("job {} has no output of rank {} in {}", job.name, *wish.rank,
+                                   job.ranks_folder));
+  RankFollower rank(folder->second);
+  for (;;) {
+    // The job is looked at first: what it printed before its end is there then.
+    const Result<DetachedJob> now = FindDetached(job.name);
+    const bool over = !wish.follow || !now.ok() || now->end;
+    while (rank.Print()) {
+    }
+    if (over) return 0;
+    (void)::poll(nullptr, 0, kLookEveryMs);
+  }
+}
+
+int PrintAll(const DetachedJob& job, const LogsWish& wish) {
+  LogFollower follower(job, wish.since_ns ? PlaceSince(job.folder, *wish.since_ns) : LogPlace{});
+  for (;;) {
+    const LogFollower::Step step = follower.Next(STDOUT_FILENO);
+    if (step == LogFollower::Step::kBroken) return kReaderGone;
+    if (step == LogFollower::Step::kEnded) return 0;
+    if (step == LogFollower::Step::kIdle && !wish.follow) return 0;
+  }
+}
+
+}  // namespace
+
+int LogsVerb(const std::vector<std::string>& args) {
+  const Result<LogsWish> wish = ParseLogsWish(args);
+  if (!wish.ok()) return FailVerb("logs", wish.status().message());
+  const Result<DetachedJob> job = FindDetached(wish->job);
+  if (!job.ok()) return FailVerb("logs", job.status().message());
+  return wish->rank ? PrintRank(*job, *wish) : PrintAll(*job, *wish);
+}
+
+}  // namespace hvd

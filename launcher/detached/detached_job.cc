@@ -1,0 +1,308 @@
+#include "launcher/detached/detached_job.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "launcher/jobs/job_place.h"
+#include "launcher/process/proc_file.h"
+#include "launcher/text/json_field.h"
+#include "runtime/base/output_file.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
+#include "runtime/base/text/printable_text.h"
+
+namespace hvd {
+namespace {
+
+using DetachedJson = nlohmann::ordered_json;
+
+constexpr size_t kMostName = 24;
+constexpr int kMostJobsOfOneName = 10'000;
+
+std::string Dumped(const DetachedJson& json) {
+  return json.dump(-1, ' ', false, DetachedJson::error_handler_t::replace);
+}
+
+DetachedJson JsonOf(const DetachedJob& job) {
+  return {{"version", 1},
+          {"name", job.name},
+          {"job", job.id},
+          {"command", job.command},
+          {"directory", job.directory},
+          {"host", job.host},
+          {"place", job.place},
+          {"pid", job.driver},
+          {"start_ticks", job.driver_start_ticks},
+          {"pipe", job.pipe},
+          {"started_at", job.started_at},
+          {"elastic", job.elastic},
+          {"output_limit_bytes", job.output_limit_bytes},
+          {"ranks_folder", job.ranks_folder},
+          {"error_file", job.error_file}};
+}
+
+DetachedJson JsonOf(const DetachedEnd& end) {
+  return {{"exit_code", end.exit_code}, {"at", end.at}, {"reason", end.reason}};
+}
+
+// For people and scripts.
+DetachedJson ListedJson(const DetachedJob& job) {
+  DetachedJson json = JsonOf(job);
+  json["state"] = DetachedState(job);
+  if (job.end) json["end"] = JsonOf(*job.end);
+  return json;
+}
+
+template <typename Value, typename Parse>
+Result<Value> Parsed(std::string_view text, const Parse& parse) {
+  try {
+    return parse(DetachedJson::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    return InvalidArgument(std::string("is damaged: ") + error.what());
+  }
+}
+
+// The folder is this user's, and closed to all others.
+Status CheckPrivate(const std::string& folder) {
+  struct stat facts {};
+  if (::lstat(folder.c_str(), &facts) != 0) return SystemError("cannot use " + folder, errno);
+  if (!S_ISDIR(facts.st_mode)) return InvalidArgument(folder + " is no folder");
+  if (facts.st_uid != ::geteuid())
+    return InvalidArgument(folder +
+                           " belongs to another user; set XDG_STATE_HOME to a folder "
+                           "of your own");
+  if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0 && ::chmod(folder.c_str(), S_IRWXU) != 0)
+    return SystemError("cannot close " + folder + " to other users", errno);
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string DetachedJobsFolder(
+    const std::function<std::optional<std::string>(const char* name)>& variable) {
+  const std::string state = variable("XDG_STATE_HOME").value_or("");
+  if (state.starts_with('/')) return state + "/hvdrun/jobs";
+  const std::string home = variable("HOME").value_or("");
+  return home.starts_with('/') ? home + "/.local/state/hvdrun/jobs" : "";
+}
+
+std::string NameFor(const std::vector<std::string>& command) {
+  std::string chosen = command.empty() ? "" : command.front();
+  for (const std::string& word : command) {
+    if (!word.ends_with(".py")) continue;
+    chosen = word.substr(0, word.size() - 3);
+    break;
+  }
+  std::string name;
+  for (char c : chosen.substr(chosen.rfind('/') + 1)) {
+    if (name.size() >= kMostName) break;
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 && byte < 0x80) {
+      name += static_cast<char>(std::tolower(byte));
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  while (name.ends_with('-')) name.pop_back();
+  return name.empty() ? "job" : name;
+}
+
+Result<std::string> MakeJobFolder(const std::string& jobs, const std::string& first) {
+  if (jobs.empty())
+    return InvalidArgument(
+        "--detach keeps output below XDG_STATE_HOME or HOME, and neither is set");
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(jobs).parent_path(), error);
+  if (::mkdir(jobs.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    return SystemError("--detach cannot keep output in " + jobs, errno);
+  HVD_RETURN_IF_ERROR(CheckPrivate(jobs));
+  for (int number = 1; number <= kMostJobsOfOneName; ++number) {
+    const std::string folder = Format("{}/{}-{}", jobs, first, number);
+    if (::mkdir(folder.c_str(), S_IRWXU) == 0) return folder;
+    if (errno != EEXIST) return SystemError("--detach cannot keep output in " + folder, errno);
+  }
+  return InvalidArgument(
+      Format("there are {} jobs named {} already; remove some with hvdrun forget",
+             kMostJobsOfOneName, first));
+}
+
+std::string DetachedJobJson(const DetachedJob& job) { return Dumped(JsonOf(job)) + "\n"; }
+
+Result<DetachedJob> ParseDetachedJob(std::string_view text) {
+  return Parsed<DetachedJob>(text, [](const DetachedJson& json) {
+    DetachedJob job;
+    ReadField(json, "name", job.name);
+    ReadField(json, "job", job.id);
+    ReadField(json, "command", job.command);
+    ReadField(json, "directory", job.directory);
+    ReadField(json, "host", job.host);
+    ReadField(json, "place", job.place);
+    ReadField(json, "pid", job.driver);
+    ReadField(json, "start_ticks", job.driver_start_ticks);
+    ReadField(json, "pipe", job.pipe);
+    ReadField(json, "started_at", job.started_at);
+    ReadField(json, "elastic", job.elastic);
+    ReadField(json, "output_limit_bytes", job.output_limit_bytes);
+    ReadField(json, "ranks_folder", job.ranks_folder);
+    ReadField(json, "error_file", job.error_file);
+    return job;
+  });
+}
+
+std::string DetachedEndJson(const DetachedEnd& end) { return Dumped(JsonOf(end)) + "\n"; }
+
+Result<DetachedEnd> ParseDetachedEnd(std::string_view text) {
+  return Parsed<DetachedEnd>(text, [](const DetachedJson& json) {
+    DetachedEnd end;
+    ReadField(json, "exit_code", end.exit_code);
+    ReadField(json, "at", end.at);
+    ReadField(json, "reason", end.reason);
+    return end;
+  });
+}
+
+Result<DetachedJob> ReadDetachedJob(const std::string& folder) {
+  Result<DetachedJob> job = ParseDetachedJob(ReadSmallFile(folder + "/job"));
+  if (!job.ok()) return InvalidArgument(folder + "/job " + job.status().message());
+  job->folder = folder;
+  job->name = std::filesystem::path(folder).filename();
+  const Result<DetachedEnd> end = ParseDetachedEnd(ReadSmallFile(job->PathOf("end")));
+  if (end.ok()) job->end = *end;
+  return job;
+}
+
+std::vector<DetachedJob> ReadDetachedJobs(const std::string& jobs) {
+  std::vector<DetachedJob> found;
+  if (jobs.empty() || !CheckPrivate(jobs).ok()) return found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(jobs, error), end; !error && at != end;
+       at.increment(error)) {
+    Result<DetachedJob> job = ReadDetachedJob(at->path());
+    if (job.ok()) found.push_back(std::move(*job));
+  }
+  std::ranges::sort(found, {},
+                    [](const DetachedJob& job) { return std::pair(job.started_at, job.name); });
+  return found;
+}
+
+Result<DetachedJob> DetachedJobNamed(const std::vector<DetachedJob>& jobs, std::string_view name) {
+  const DetachedJob* only = nullptr;
+  std::string running;
+  for (const DetachedJob& job : jobs) {
+    if (name == job.name || (!name.empty() && name == job.id)) return job;
+    if (job.end) continue;
+    running += (running.empty() ? "" : ", ") + job.name;
+    only = &job;
+  }
+  if (!name.empty())
+    return InvalidArgument("you have no detached job " + Quoted(name) +
+                           " on this machine; hvdrun ps lists them");
+  if (only == nullptr)
+    return InvalidArgument("no detached job of yours runs; name one that has ended");
+  if (running != only->name) return InvalidArgument("name one of your jobs: " + running);
+  return *only;
+}
+
+bool IsOfThisMachine(const DetachedJob& job) {
+  const std::optional<JobPlace> here = PlaceHere(), there = ParseJobPlace(job.place);
+  return here && there && here->SameAs(*there);
+}
+
+std::optional<ProcessInfo> DriverOf(const DetachedJob& job) {
+  if (job.driver <= 0 || !IsOfThisMachine(job)) return std::nullopt;
+  std::optional<ProcessInfo> process = LookAtProcess(job.driver);
+  if (!process || process->start_ticks != job.driver_start_ticks || process->state == 'Z')
+    return std::nullopt;
+  return process;
+}
+
+std::optional<int> ReadExitCode(const DetachedJob& job) {
+  const std::string text = ReadSmallFile(job.PathOf("exit"));
+  return ParseWhole<int>(std::string_view(text).substr(0, text.find('\n')));
+}
+
+LogPlace ReadShown(const DetachedJob& job) {
+  const std::string text = ReadSmallFile(job.PathOf("shown"));
+  const size_t blank = text.find(' ');
+  if (blank == text.npos) return {};
+  const auto offset = ParseWhole<uint64_t>(std::string_view(text).substr(0, blank));
+  const auto line =
+      ParseWhole<uint64_t>(std::string_view(text).substr(blank + 1, text.find('\n') - blank - 1));
+  return offset && line ? LogPlace{*offset, *line} : LogPlace{};
+}
+
+void WriteShown(const DetachedJob& job, LogPlace place) {
+  const UniqueFd file(::open(job.PathOf("shown").c_str(),
+                             O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+  if (!file.valid()) return;
+  // Always of one length: one write replaces all of it.
+  const std::string text = Format("{:020} {:020}\n", place.offset, place.line);
+  (void)!::pwrite(file.get(), text.data(), text.size(), 0);
+}
+
+Status RemoveDetachedJob(const DetachedJob& job) {
+  std::error_code error;
+  std::filesystem::remove_all(job.folder, error);
+  if (error) return InvalidArgument("cannot remove " + job.folder + ": " + error.message());
+  return Status::Ok();
+}
+
+std::string DetachedState(const DetachedJob& job) {
+  if (job.end) return job.end->exit_code == 0 ? "ended" : "failed";
+  return IsOfThisMachine(job) ? "running" : "elsewhere";
+}
+
+std::string DetachedTable(const std::vector<DetachedJob>& jobs, int64_t now) {
+  if (jobs.empty()) return "";
+  std::string text = "NAME                  STATE      EXIT       AGE  COMMAND\n";
+  for (const DetachedJob& job : jobs) {
+    const int64_t age = std::max<int64_t>(now - job.started_at, 0);
+    text += Format("{:<20}  {:<9}  {:>4}  {:>8}  {}{}\n", job.name, DetachedState(job),
+                   job.end ? std::to_string(job.end->exit_code) : "-",
+                   Format("{}:{:02}:{:02}", age / 3600, age / 60 % 60, age % 60),
+                   IsOfThisMachine(job) ? "" : "on " + Printable(job.host) + ": ",
+                   Printable(job.command, 120));
+  }
+  return text;
+}
+
+std::string DetachedListJson(const std::vector<DetachedJob>& jobs) {
+  DetachedJson list = DetachedJson::array();
+  for (const DetachedJob& job : jobs) list.push_back(ListedJson(job));
+  return Dumped(list) + "\n";
+}
+
+std::string DetachedStatusJson(const DetachedJob& job, const std::string& view) {
+  DetachedJson json = ListedJson(job);
+  if (!view.empty()) {
+    try {
+      json["view"] = DetachedJson::parse(view);
+    } catch (const nlohmann::json::exception&) {
+      json["view"] = nullptr;
+    }
+  }
+  if (const std::string report = ReportOf(job); !report.empty()) json["report"] = report;
+  return Dumped(json) + "\n";
+}
+
+std::string ReportOf(const DetachedJob& job) {
+  if (!job.end || job.error_file.empty()) return "";
+  try {
+    const DetachedJson json = DetachedJson::parse(ReadSmallFile(job.error_file));
+    if (json.value("job", "") != job.id) return "";  // of another job
+    return json.value("report", "");
+  } catch (const nlohmann::json::exception&) {
+    return "";
+  }
+}
+
+}  // namespace hvd

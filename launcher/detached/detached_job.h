@@ -1,0 +1,105 @@
+// The folder of a detached job, and what it says. One folder for each job of the user:
+//   job           what it is: JSON, written once, before the job starts
+//   exit          the exit code of its hvdrun, written by it as the last thing
+//   end           how it ended: JSON, written by the keeper after the last output
+//   output.*, times.*   its output (log_store.h)
+//   shown         up to where hvdrun attach has shown the output
+//   ranks/        the output of each rank (--output-filename), unless the user named a folder
+//   error.json    the first cause (--error-file), unless the user named a file
+//   hosts         what hvdrun scale and drain want (steered_watch.h)
+//   lock          held by the keeper
+// Folders are 0700 and files 0600: no other user can list, read or steer a job.
+#ifndef HVD_LAUNCHER_DETACHED_DETACHED_JOB_H_
+#define HVD_LAUNCHER_DETACHED_DETACHED_JOB_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/detached/log_store.h"
+#include "launcher/process/one_process.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+
+struct DetachedEnd {
+  int exit_code = 0;
+  int64_t at = 0;      // seconds since 1970
+  std::string reason;  // one sentence where hvdrun itself could not say it; mostly empty
+};
+
+struct DetachedJob {
+  std::string name, folder;
+  std::string id;         // of the job
+  std::string command;    // as it was typed, printable
+  std::string directory;  // where it was started
+  std::string host;       // the machine of its hvdrun
+  std::string place;      // JobPlaceText of it
+  pid_t driver = 0;
+  uint64_t driver_start_ticks = 0;
+  int pipe = -1;           // in the driver: the end from which its output is read
+  int64_t started_at = 0;  // seconds since 1970
+  bool elastic = false;
+  uint64_t output_limit_bytes = 0;
+  std::string ranks_folder;        // with the output of each rank
+  std::string error_file;          // if it fails
+  std::optional<DetachedEnd> end;  // from another file
+
+  std::string PathOf(std::string_view file) const { return folder + "/" + std::string(file); }
+};
+
+// $XDG_STATE_HOME/hvdrun/jobs, or ~/.local/state/hvdrun/jobs; empty where neither is set.
+std::string DetachedJobsFolder(
+    const std::function<std::optional<std::string>(const char* name)>& variable);
+
+// "train" for python train.py: the first part of the job's name. Pure.
+std::string NameFor(const std::vector<std::string>& command);
+
+// Makes the folder of a new job below `jobs`, whose name is free: train-1, train-2 ... Refuses a
+// folder of other users or open to them.
+Result<std::string> MakeJobFolder(const std::string& jobs, const std::string& first);
+
+std::string DetachedJobJson(const DetachedJob& job);
+Result<DetachedJob> ParseDetachedJob(std::string_view text);
+std::string DetachedEndJson(const DetachedEnd& end);
+Result<DetachedEnd> ParseDetachedEnd(std::string_view text);
+
+// All of them, oldest first; those that are damaged or half made are left out.
+std::vector<DetachedJob> ReadDetachedJobs(const std::string& jobs);
+// One, by its folder.
+Result<DetachedJob> ReadDetachedJob(const std::string& folder);
+// The one with this name; with none, the only one that has not ended. kInvalidArgument otherwise.
+Result<DetachedJob> DetachedJobNamed(const std::vector<DetachedJob>& jobs, std::string_view name);
+
+// It was started on this machine since it booted, in this pid namespace.
+bool IsOfThisMachine(const DetachedJob& job);
+// Its hvdrun, if it runs.
+std::optional<ProcessInfo> DriverOf(const DetachedJob& job);
+// Of hvdrun, written by it; nothing: it was killed, or has not ended.
+std::optional<int> ReadExitCode(const DetachedJob& job);
+
+LogPlace ReadShown(const DetachedJob& job);
+void WriteShown(const DetachedJob& job, LogPlace place);
+
+// Removes the folder of a job that has ended.
+Status RemoveDetachedJob(const DetachedJob& job);
+
+// "running", "ended", "failed", or "elsewhere" of a job of another machine.
+std::string DetachedState(const DetachedJob& job);
+// What hvdrun ps prints about them; empty: there is none.
+std::string DetachedTable(const std::vector<DetachedJob>& jobs, int64_t now);
+// For --json: a list of objects. `view` of one job: what its hvdrun answered, or empty.
+std::string DetachedListJson(const std::vector<DetachedJob>& jobs);
+std::string DetachedStatusJson(const DetachedJob& job, const std::string& view);
+// Why a job ended, from its error file; empty: it succeeded, or the file is missing.
+std::string ReportOf(const DetachedJob& job);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DETACHED_DETACHED_JOB_H_

@@ -1,0 +1,193 @@
+#include "launcher/detached/keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "discovery/this_machine.h"
+#include "launcher/jobs/job_place.h"
+#include "launcher/process/spawn.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/output_file.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kPipeBytes = 1 << 20;
+// How long the end of hvdrun may go unnoticed: descendants of it can hold the pipe open.
+constexpr int kLookEveryMs = 100;
+constexpr int kCodeOfKilled = 128;
+
+// The keeper holds it as long as it lives; invalid: another one does.
+UniqueFd LockOf(const DetachedJob& job) {
+  UniqueFd lock(::open(job.PathOf("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                       S_IRUSR | S_IWUSR));
+  if (lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) lock.Reset();
+  return lock;
+}
+
+// No terminal, no pipe of the one who started us; errors go nowhere.
+void LeaveTerminal() {
+  ::setsid();
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
+  if (null > STDERR_FILENO) ::close(null);
+}
+
+void RecordEnd(const DetachedJob& job, const DetachedEnd& end) {
+  (void)WriteWholeFile(job.PathOf("end"), DetachedEndJson(end));
+}
+
+// The machine of this name has booted since the job was started.
+bool RestartedSince(const DetachedJob& job) {
+  const std::optional<JobPlace> here = PlaceHere(), there = ParseJobPlace(job.place);
+  return here && there && here->boot != there->boot && job.host == HostName();
+}
+
+// Puts into files what the pipe has now. False: there is nothing.
+bool Drain(int pipe, LogWriter& log) {
+  static std::array<char, 1 << 16> bytes;
+  const ssize_t got = ::read(pipe, bytes.data(), bytes.size());
+  if (got <= 0) return false;
+  log.Append({bytes.data(), static_cast<size_t>(got)}, WallNanoseconds());
+  return true;
+}
+
+// Until hvdrun has ended; its end. `child`: it is our child.
+DetachedEnd WaitForEnd(const DetachedJob& job, int pipe, LogWriter& log, bool child) {
+  for (;;) {
+    pollfd entry{pipe, POLLIN, 0};
+    (void)::poll(&entry, 1, kLookEveryMs);
+    const bool idle = !Drain(pipe, log);
+    if (idle && (entry.revents & POLLHUP) != 0) (void)::poll(nullptr, 0, kLookEveryMs);
+    int status = 0;
+    const bool ended =
+        child ? ::waitpid(job.driver, &status, WNOHANG) == job.driver : idle && !DriverOf(job);
+    if (!ended) continue;
+    while (Drain(pipe, log)) {
+    }
+    if (const std::optional<int> code = ReadExitCode(job)) return {*code, WallSeconds(), ""};
+    return EndOfKilled(child ? status : SIGKILL, WallSeconds());
+  }
+}
+
+[[noreturn]] void Keep(const DetachedJob& job, const UniqueFd& pipe, LogWriter& log, bool child) {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
+  RecordEnd(job, WaitForEnd(job, pipe.get(), log, child));
+  ::_exit(0);
+}
+
+// Becomes hvdrun, with its output in the pipe.
+[[noreturn]] void RunHere(const DetachedJob& job, const UniqueFd& output,
+                          const std::function<int()>& run) {
+  ::dup2(output.get(), STDOUT_FILENO);
+  ::dup2(output.get(), STDERR_FILENO);
+  const int code = run();
+  (void)WriteWholeFile(job.PathOf("exit"), Format("{}\n", code));
+  ::_exit(code);
+}
+
+}  // namespace
+
+DetachedEnd EndOfKilled(int wait_status, int64_t now) {
+  DetachedEnd end{.at = now};
+  if (WIFSIGNALED(wait_status)) {
+    const int signal = WTERMSIG(wait_status);
+    end.exit_code = kCodeOfKilled + signal;
+    end.reason = Format("hvdrun itself was killed by signal {} ({}), and its workers ended with it",
+                        signal, ::strsignal(signal));
+  } else {
+    end.exit_code = WEXITSTATUS(wait_status);
+    end.reason = "hvdrun ended without recording its exit code";
+  }
+  return end;
+}
+
+Status StartDetached(DetachedJob* job, const std::function<int()>& run) {
+  UniqueFd lock = LockOf(*job);
+  if (!lock.valid()) return SystemError("cannot lock " + job->folder, errno);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return SystemError("cannot make a pipe", errno);
+  UniqueFd input(ends[0]), output(ends[1]);
+  (void)::fcntl(input.get(), F_SETPIPE_SZ, kPipeBytes);
+  Result<std::unique_ptr<LogWriter>> log = LogWriter::Open(job->folder, job->output_limit_bytes);
+  if (!log.ok()) return log.status();
+  job->pipe = input.get();
+  job->started_at = WallSeconds();
+  job->host = HostName();
+  if (const auto place = PlaceHere()) job->place = JobPlaceText(*place);
+  const pid_t keeper = ::fork();
+  if (keeper < 0) return SystemError("cannot start a process", errno);
+  if (keeper > 0) return Status::Ok();
+  LeaveTerminal();
+  job->driver = ::fork();
+  if (job->driver == 0) {
+    lock.Reset();
+    RunHere(*job, output, run);
+  }
+  output.Reset();
+  if (job->driver < 0) {
+    RecordEnd(*job, {1, WallSeconds(), SystemError("cannot start a process", errno).message()});
+    ::_exit(1);
+  }
+  if (const auto process = LookAtProcess(job->driver))
+    job->driver_start_ticks = process->start_ticks;
+  (void)WriteWholeFile(job->PathOf("job"), DetachedJobJson(*job));
+  Keep(*job, input, **log, /*child=*/true);
+}
+
+Status Tend(DetachedJob* job) {
+  const auto reread = [job] {
+    Result<DetachedJob> again = ReadDetachedJob(job->folder);
+    if (again.ok()) *job = std::move(*again);
+    return again.status();
+  };
+  if (job->end) return Status::Ok();
+  const bool restarted = RestartedSince(*job);
+  if (!restarted && !IsOfThisMachine(*job)) return Status::Ok();
+  UniqueFd lock = LockOf(*job);
+  if (!lock.valid()) return Status::Ok();  // its keeper lives
+  HVD_RETURN_IF_ERROR(reread());
+  if (job->end) return Status::Ok();
+  if (restarted) {
+    RecordEnd(*job, {1, WallSeconds(), "the machine was restarted while the job ran"});
+    return reread();
+  }
+  if (!DriverOf(*job)) {
+    const std::optional<int> code = ReadExitCode(*job);
+    RecordEnd(*job, code ? DetachedEnd{*code, WallSeconds(),
+                                       "the last output may be missing: the "
+                                       "process that keeps it was killed"}
+                         : EndOfKilled(SIGKILL, WallSeconds()));
+    return reread();
+  }
+  const std::string path = Format("/proc/{}/fd/{}", job->driver, job->pipe);
+  UniqueFd pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!pipe.valid()) return SystemError("cannot read the output of job " + job->name, errno);
+  Result<std::unique_ptr<LogWriter>> log = LogWriter::Open(job->folder, job->output_limit_bytes);
+  if (!log.ok()) return log.status();
+  const pid_t keeper = ::fork();
+  if (keeper < 0) return SystemError("cannot start a process", errno);
+  if (keeper > 0) return Status::Ok();
+  LeaveTerminal();
+  Keep(*job, pipe, **log, /*child=*/false);
+}
+
+void ForgetOldJobs(const std::vector<DetachedJob>& jobs, int64_t now, double seconds) {
+  for (const DetachedJob& job : jobs) {
+    if (job.end && static_cast<double>(now - job.end->at) > seconds) (void)RemoveDetachedJob(job);
+  }
+}
+
+}  // namespace hvd

@@ -1,0 +1,59 @@
+// SteeredWatch: the hosts of an elastic job as its user wants them while it runs: hvdrun drain
+// takes a host out of the list, hvdrun scale limits the number of slots. The rest of hvdrun sees a
+// list of hosts that changes, as from a discovery script.
+#ifndef HVD_LAUNCHER_DETACHED_STEERED_WATCH_H_
+#define HVD_LAUNCHER_DETACHED_STEERED_WATCH_H_
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "launcher/hosts/host_watch.h"
+
+namespace hvd {
+
+// What the user wants; in a file, a line for each: "limit 4", "drain node2".
+struct Steering {
+  uint32_t limit = 0;             // slots in all; 0: no limit
+  std::set<std::string> drained;  // names of hosts
+  bool operator==(const Steering&) const = default;
+};
+
+// Pure. Lines that mean nothing are left out.
+Steering ParseSteering(std::string_view text);
+std::string SteeringText(const Steering& steering);
+// The answer without what the user does not want. Pure.
+HostAnswer Steered(const HostAnswer& answer, const Steering& steering);
+
+class SteeredWatch final : public HostWatch {
+ public:
+  // `file` need not exist; it is read again and again.
+  SteeredWatch(asio::io_context& io, std::unique_ptr<HostWatch> hosts, std::string file)
+      : hosts_(std::move(hosts)), file_(std::move(file)), timer_(io) {}
+  ~SteeredWatch() override { Stop(); }
+
+  void Start(std::function<void(const HostAnswer&)> on_answer) override;
+  void Stop() override;
+
+ private:
+  void Look();
+  void Answer();
+
+  std::unique_ptr<HostWatch> hosts_;
+  const std::string file_;
+  asio::steady_timer timer_;
+  std::function<void(const HostAnswer&)> on_answer_;
+  Steering steering_;
+  std::optional<HostAnswer> last_;  // of the source
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_DETACHED_STEERED_WATCH_H_
