@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,9 @@ int main(int argc, char** argv) {
   const std::vector<std::string> rest(args.begin() + 1, args.end());
   if (std::string help = HelpAskedFor(args[0], rest); !help.empty()) return hvd::PrintText(help);
   for (const NamedVerb& verb : kVerbs) {
-    if (args[0] == verb.name) return verb.run(rest);
+    if (args[0] != verb.name) continue;
+    if (const std::optional<int> code = hvd::RunOnHosts(verb.name, rest)) return *code;
+    return verb.run(rest);
   }
   return hvd::RunVerb(args);
 }

@@ -6,6 +6,7 @@
 #include <asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,10 @@ int EnvVerb(const std::vector<std::string>& args);
 
 // hvdrun help [VERB | SECTION].
 int HelpVerb(const std::vector<std::string>& args);
+
+// hvdrun VERB -H HOST ...: runs the verb there over ssh and returns its exit code; nothing: it is
+// for this machine (on_hosts.cc).
+std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& args);
 
 // hvdrun attach JOB: the output of a detached job since it was left, then live; its exit code.
 int AttachVerb(const std::vector<std::string>& args);

@@ -86,7 +86,7 @@ def test_stop_offers_jobs():
         assert len(mine) == 1
         offered = bash_offers(hvdrun_path(), "stop", "")
         assert mine[0] in offered and "JOB" not in offered, (mine, offered)
-        assert all(re.fullmatch("[0-9a-f]+|--help|--after-step", name) for name in offered), offered
+        assert all(re.fullmatch("[0-9a-f]+|[a-z0-9]+-[0-9]+|--help|--after-step|-H|--hosts", name) for name in offered), offered
         for verb in ("stop", "top", "dump"):
             assert bash_offers(hvdrun_path(), verb, mine[0][:-1]) == mine
     finally:
@@ -95,7 +95,7 @@ def test_stop_offers_jobs():
 
 
 def test_verbs_offer_their_options_and_help():
-    assert bash_offers("hvdrun", "ps", "") == ["--help", "--json"]
+    assert bash_offers("hvdrun", "ps", "") == ["--help", "--json", "-H", "--hosts"]
     assert bash_offers("hvdrun", "env", "--") == ["--help"]
 
 

@@ -352,7 +352,43 @@ def test_a_job_of_fixed_size_cannot_be_scaled(detached):
         assert done.returncode == 2 and "not elastic" in done.stderr
 
 
-ROUNDS = int(os.environ.get("HVD_TEST_DETACHED_ROUNDS", "12"))
+@pytest.fixture
+def ssh(detached, tmp_path):
+    """An ssh that runs the command on this machine, through the login shell, and writes down its words."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "ssh").write_text(f"""#!/bin/sh
+printf '%s\\n' "$@" >>{tmp_path}/words
+while [ "$1" != -- ]; do shift; done
+[ "$2" = down ] && {{ echo "ssh: connect to host down port 22: Connection refused" >&2; exit 255; }}
+exec sh -c "$3"
+""")
+    (folder / "ssh").chmod(0o755)
+    detached.env["PATH"] = f"{folder}:{detached.env['PATH']}"
+    return lambda: (tmp_path / "words").read_text()
+
+
+def test_the_verbs_work_from_another_machine(detached, ssh, tmp_path):
+    name = detached.begin("-np", 1, "sh", "-c", f"{until(tmp_path / 'go')}; echo here; exit 3")
+    (tmp_path / "go").write_text("")
+    attached = detached.run("attach", name, "-H", "bob@node1")
+    assert attached.returncode == 3 and "exit code 3" in attached.stdout, attached
+    words = ssh().splitlines()
+    assert words[words.index("--") + 1] == "node1" and words[words.index("-l") + 1] == "bob" and "-t" not in words
+    assert detached.run("logs", name, "--rank", 0, "--hosts=node1").stdout == detached.text(name, "--rank", 0)
+    listed = detached.run("ps", "--hosts", "a,b")
+    assert listed.returncode == 0 and re.findall(r"^host (\w+):$", listed.stdout, re.M) == ["a", "b"]
+    assert listed.stdout.count(name) == 2
+    assert detached.run("status", "nosuch ' job", "-H", "node1").returncode == 2
+    for bad in (["attach", name, "-H"], ["attach", name, "-H", "a,b"], ["status", name, "-H", "-oProxyCommand=x"]):
+        done = detached.run(*bad)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    done = detached.run("ps", "-H", "down,node1")
+    assert done.returncode == 255 and "refused" in done.stderr and name in done.stdout
+    assert detached.run("forget", name, "-H", "node1").returncode == 0 and not detached.folder(name).exists()
+
+
+ROUNDS = int(os.environ.get("HVD_TEST_DETACHED_ROUNDS", 200 if os.environ.get("HVD_TEST_TIER") == "soak" else 12))
 
 
 @pytest.mark.parametrize("round", range(ROUNDS))

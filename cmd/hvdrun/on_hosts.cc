@@ -1,0 +1,114 @@
+// hvdrun VERB -H HOST ...: the same verb on another host, over ssh. The output is its output, and
+// the exit code its exit code.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cmd/hvdrun/verbs.h"
+#include "configs/message_text.h"
+#include "discovery/host_spec.h"
+#include "launcher/bundle/bundle.h"
+#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/ssh_command.h"
+#include "launcher/output/output.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint32_t kConnectSeconds = 10;
+constexpr int kCommandNotFound = 127;
+constexpr const char* kRemoteVerbs[] = {"attach", "drain", "forget", "logs",
+                                        "ps",     "scale", "status", "stop"};
+
+// Looks for this build where `ssh HOST hvdrun` and earlier jobs would find it. A copy at our own
+// path is run only if it is the user's own.
+constexpr const char* kFindHvdrun =
+    "own=$1 build=$2; shift 2; cache=\"${XDG_CACHE_HOME:-$HOME/.cache}/hvdrun/$build/bin/hvdrun\"; "
+    "test -O \"$own\" && test -x \"$own\" && exec \"$own\" \"$@\"; "
+    "test -O \"$cache\" && test -x \"$cache\" && exec \"$cache\" \"$@\"; "
+    "command -v hvdrun >/dev/null && exec hvdrun \"$@\"; "
+    "echo \"hvdrun: there is no hvdrun on $(uname -n): neither on PATH nor where jobs put it\" "
+    ">&2; "
+    "exit 127";
+
+struct RemoteWish {
+  std::string hosts;  // empty: none was named
+  std::vector<std::string> args;
+  bool incomplete = false;
+};
+
+RemoteWish ParseRemoteWish(const std::vector<std::string>& args) {
+  constexpr std::string_view kWithValue = "--hosts=";
+  RemoteWish wish;
+  for (size_t at = 0; at < args.size(); ++at) {
+    if (args[at] == "-H" || args[at] == "--hosts") {
+      wish.incomplete = at + 1 == args.size();
+      if (!wish.incomplete) wish.hosts = args[++at];
+    } else if (args[at].starts_with(kWithValue)) {
+      wish.hosts = args[at].substr(kWithValue.size());
+    } else {
+      wish.args.push_back(args[at]);
+    }
+  }
+  return wish;
+}
+
+std::vector<std::string> RemoteVerbCommand(const HostSpec& host, const char* verb,
+                                           const std::vector<std::string>& args) {
+  std::string there = "exec sh -c " + ShellWord(kFindHvdrun) + " hvdrun";
+  const Result<std::string> build = InstalledBuildId(OwnPath());
+  std::vector<std::string> words = {OwnPath(), build.ok() ? *build : "none", verb};
+  words.insert(words.end(), args.begin(), args.end());
+  for (const std::string& word : words) there += " " + ShellWord(word);
+  SshHost ssh{.name = host.name, .user = host.user, .port = host.port};
+  std::vector<std::string> command = SshCommand(ssh, false, there, kConnectSeconds);
+  // Ctrl-C asks over there, too.
+  const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  if (terminal) std::ranges::replace(command, "-T", "-t");
+  return command;
+}
+
+int RunCommand(const std::vector<std::string>& command) {
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return 1;
+  if (child == 0) {
+    ::execvp(words[0], words.data());
+    WriteAll(STDERR_FILENO, std::string("hvdrun: cannot run ssh: ") + std::strerror(errno) + "\n");
+    ::_exit(kCommandNotFound);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& args) {
+  if (std::ranges::find(kRemoteVerbs, std::string_view(verb)) == std::end(kRemoteVerbs))
+    return std::nullopt;
+  const RemoteWish wish = ParseRemoteWish(args);
+  if (wish.incomplete) return FailVerb(verb, "-H needs a host");
+  if (wish.hosts.empty()) return std::nullopt;
+  const Result<std::vector<HostSpec>> hosts = ParseHostList(wish.hosts);
+  if (!hosts.ok()) return FailVerb(verb, hosts.status().message());
+  const bool list = std::string_view(verb) == "ps";
+  if (!list && hosts->size() != 1) return FailVerb(verb, "-H takes one host here");
+  int code = 0;
+  for (const HostSpec& host : *hosts) {
+    if (hosts->size() > 1) (void)PrintText("host " + Printable(host.name) + ":\n");
+    const int there = RunCommand(RemoteVerbCommand(host, verb, wish.args));
+    if (code == 0) code = there;
+  }
+  return code;
+}
+
+}  // namespace hvd
