@@ -104,7 +104,7 @@ std::vector<DetachedJob> DetachedJobs() {
 Result<DetachedJob> FindDetached(const std::string& name) {
   Result<DetachedJob> job = DetachedJobNamed(ReadDetachedJobs(DetachedJobsFolder(GetEnv)), name);
   if (!job.ok()) return job;
-  HVD_RETURN_IF_ERROR(Tend(&*job));
+  if (Status tended = Tend(&*job); !tended.ok() && !job->end) return tended;
   if (!job->end && !IsOfThisMachine(*job))
     return InvalidArgument("job " + job->name + " was started on " + Printable(job->host) +
                            "; ask there");

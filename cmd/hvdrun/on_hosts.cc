@@ -65,7 +65,10 @@ std::vector<std::string> RemoteVerbCommand(const HostSpec& host, const char* ver
   std::vector<std::string> words = {OwnPath(), build.ok() ? *build : "none", verb};
   words.insert(words.end(), args.begin(), args.end());
   for (const std::string& word : words) there += " " + ShellWord(word);
-  SshHost ssh{.name = host.name, .user = host.user, .port = host.port};
+  SshHost ssh;
+  ssh.name = host.name;
+  ssh.user = host.user;
+  ssh.port = host.port;
   std::vector<std::string> command = SshCommand(ssh, false, there, kConnectSeconds);
   // Ctrl-C asks over there, too.
   const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;

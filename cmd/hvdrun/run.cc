@@ -175,6 +175,14 @@ void KeepFiles(const DetachedJob& detached, DriverOptions& options) {
   settings.output_limit_bytes = std::max(kLeastBytes, settings.detached_output_limit_bytes / files);
 }
 
+// The driver of a detached job does not move to its first host.
+std::string StaysHereText(const std::string& first_host) {
+  return Format(
+      "hvdrun runs on this machine, and the job ends with it; to leave it on {0}, which needs keys "
+      "of its own for the other hosts: ssh {0} hvdrun --detach ...",
+      first_host);
+}
+
 // Fills in the command, folder and variables with which the ranks are started.
 Status ReadJob(const ParsedCommandLine& parsed, const DetachedJob* detached,
                DriverOptions& options) {
@@ -257,6 +265,8 @@ int Run(const ParsedCommandLine& parsed, const DetachedJob* detached) {
   }
   if (Status status = ReadJob(parsed, detached, options); !status.ok()) return UsageError(status);
   PrintNotes(parsed.notes);
+  if (detached != nullptr && !options.hosts.empty() && options.hosts.front().remote)
+    PrintNotes({StaysHereText(options.plan.hosts.front())});
   if (options.settings.dry_run) return PrintPlan(options);
   HeldPort master(/*everywhere=*/false);
   options.master_port = master.port();

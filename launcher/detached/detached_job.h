@@ -8,6 +8,7 @@
 //   error.json    the first cause (--error-file), unless the user named a file
 //   hosts         what hvdrun scale and drain want (steered_watch.h)
 //   lock          held by the keeper
+//   room          as long as the job runs: makes room for `end` on a full disk
 // Folders are 0700 and files 0600: no other user can list, read or steer a job.
 #ifndef HVD_LAUNCHER_DETACHED_DETACHED_JOB_H_
 #define HVD_LAUNCHER_DETACHED_DETACHED_JOB_H_

@@ -26,6 +26,8 @@ namespace {
 constexpr int kPipeBytes = 1 << 20;
 // How long the end of hvdrun may go unnoticed: descendants of it can hold the pipe open.
 constexpr int kLookEveryMs = 100;
+constexpr size_t kEndBytes = 8192;  // of the file `end`, on any file system
+constexpr int kRetryEveryMs = 500;
 constexpr int kCodeOfKilled = 128;
 
 // The keeper holds it as long as it lives; invalid: another one does.
@@ -44,8 +46,24 @@ void LeaveTerminal() {
   if (null > STDERR_FILENO) ::close(null);
 }
 
-void RecordEnd(const DetachedJob& job, const DetachedEnd& end) {
-  (void)WriteWholeFile(job.PathOf("end"), DetachedEndJson(end));
+Status RecordEnd(const DetachedJob& job, const DetachedEnd& end) {
+  return WriteWholeFile(job.PathOf("end"), DetachedEndJson(end));
+}
+
+// On a full disk: first the room that was kept for it is used, then that of old output. While that
+// does not help, somebody has to make room, and the job goes on being one that runs.
+void RecordEndForCertain(const DetachedJob& job, const DetachedEnd& end) {
+  ::unlink(job.PathOf("room").c_str());
+  while (!RecordEnd(job, end).ok()) {
+    const std::vector<LogSegment> segments = SegmentsIn(job.folder);
+    if (segments.size() > 1) {
+      ::unlink(segments.front().path.c_str());
+    } else if (::access(job.folder.c_str(), F_OK) != 0) {
+      return;  // it was removed
+    } else {
+      (void)::poll(nullptr, 0, kRetryEveryMs);
+    }
+  }
 }
 
 // The machine of this name has booted since the job was started.
@@ -84,7 +102,7 @@ DetachedEnd WaitForEnd(const DetachedJob& job, int pipe, LogWriter& log, bool ch
 [[noreturn]] void Keep(const DetachedJob& job, const UniqueFd& pipe, LogWriter& log, bool child) {
   ::signal(SIGPIPE, SIG_IGN);
   ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
-  RecordEnd(job, WaitForEnd(job, pipe.get(), log, child));
+  RecordEndForCertain(job, WaitForEnd(job, pipe.get(), log, child));
   ::_exit(0);
 }
 
@@ -101,7 +119,8 @@ DetachedEnd WaitForEnd(const DetachedJob& job, int pipe, LogWriter& log, bool ch
 }  // namespace
 
 DetachedEnd EndOfKilled(int wait_status, int64_t now) {
-  DetachedEnd end{.at = now};
+  DetachedEnd end;
+  end.at = now;
   if (WIFSIGNALED(wait_status)) {
     const int signal = WTERMSIG(wait_status);
     end.exit_code = kCodeOfKilled + signal;
@@ -123,6 +142,7 @@ Status StartDetached(DetachedJob* job, const std::function<int()>& run) {
   (void)::fcntl(input.get(), F_SETPIPE_SZ, kPipeBytes);
   Result<std::unique_ptr<LogWriter>> log = LogWriter::Open(job->folder, job->output_limit_bytes);
   if (!log.ok()) return log.status();
+  HVD_RETURN_IF_ERROR(WriteWholeFile(job->PathOf("room"), std::string(kEndBytes, '\0')));
   job->pipe = input.get();
   job->started_at = WallSeconds();
   job->host = HostName();
@@ -138,7 +158,8 @@ Status StartDetached(DetachedJob* job, const std::function<int()>& run) {
   }
   output.Reset();
   if (job->driver < 0) {
-    RecordEnd(*job, {1, WallSeconds(), SystemError("cannot start a process", errno).message()});
+    (void)RecordEnd(*job,
+                    {1, WallSeconds(), SystemError("cannot start a process", errno).message()});
     ::_exit(1);
   }
   if (const auto process = LookAtProcess(job->driver))
@@ -160,17 +181,17 @@ Status Tend(DetachedJob* job) {
   if (!lock.valid()) return Status::Ok();  // its keeper lives
   HVD_RETURN_IF_ERROR(reread());
   if (job->end) return Status::Ok();
-  if (restarted) {
-    RecordEnd(*job, {1, WallSeconds(), "the machine was restarted while the job ran"});
-    return reread();
-  }
-  if (!DriverOf(*job)) {
+  if (restarted || !DriverOf(*job)) {
+    DetachedEnd end{1, WallSeconds(), "the machine was restarted while the job ran"};
     const std::optional<int> code = ReadExitCode(*job);
-    RecordEnd(*job, code ? DetachedEnd{*code, WallSeconds(),
-                                       "the last output may be missing: the "
-                                       "process that keeps it was killed"}
-                         : EndOfKilled(SIGKILL, WallSeconds()));
-    return reread();
+    if (code) {
+      end = {*code, WallSeconds(),
+             "the last output may be missing: the process that keeps it was killed"};
+    } else if (!restarted) {
+      end = EndOfKilled(SIGKILL, WallSeconds());
+    }
+    job->end = end;  // also where the disk is full
+    return RecordEnd(*job, end);
   }
   const std::string path = Format("/proc/{}/fd/{}", job->driver, job->pipe);
   UniqueFd pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

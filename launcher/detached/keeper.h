@@ -20,7 +20,7 @@ namespace hvd {
 Status StartDetached(DetachedJob* job, const std::function<int()>& run);
 
 // Makes a new keeper where the former one was killed, or records the end when hvdrun is gone, too.
-// Rereads the job.
+// `job` is read again, and has its end even where that cannot be written.
 Status Tend(DetachedJob* job);
 
 // Removes the folders of jobs that ended longer ago than `seconds`.

@@ -246,6 +246,40 @@ def test_forget_removes_it_and_old_ones_are_forgotten(detached):
     assert not detached.folder(second).exists() and detached.folder(running).exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
+@pytest.mark.parametrize("full_before_the_end", [False, True])
+def test_on_a_full_disk_the_job_goes_on_and_missing_lines_are_counted(detached, tmp_path, full_before_the_end):
+    detached.state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", detached.state], check=True)
+    try:
+        name = detached.begin("--output-filename", tmp_path / "ranks", "-np", 1,
+                              *counting(60000, end=until(tmp_path / "go") + "; exit 3"))
+        wait_until("the last line", lambda: "line 60000\n" in (tmp_path / "ranks" / "rank.0" / "stdout").read_text())
+        ballast = detached.state / "ballast"
+        if full_before_the_end:
+            file = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+            with pytest.raises(OSError):
+                while True:
+                    os.write(file, b"x" * 4096)
+            os.close(file)
+        (tmp_path / "go").write_text("")
+        attached = detached.run("attach", name)
+        assert attached.returncode == 3
+        if ballast.exists():
+            ballast.unlink()
+        text, expected = detached.text(name), 1
+        for lost, line in re.findall(r"^(?:hvdrun: (\d+) lines? of older output|\[0\]<stdout>:line (\d+)$)", text, re.M):
+            if lost:
+                expected += int(lost)
+            else:
+                assert int(line) == expected
+                expected += 1
+        assert text.startswith("hvdrun: ") and 1000 < expected <= 60003  # with the report
+        assert detached.run("forget", name).returncode == 0
+    finally:
+        subprocess.run(["umount", "-l", detached.state], check=True)
+
+
 @pytest.mark.parametrize("victim", ["hvdrun", "keeper", "both", "agent", "warden", "worker"])
 def test_a_death_is_told_and_no_output_is_lost(detached, tmp_path, victim):
     name = detached.begin("-np", 2, "sh", "-c", f"echo before; {until(tmp_path / 'go')}; echo after; exit 4")
