@@ -3,9 +3,10 @@
 import os
 import re
 import subprocess
+import sys
 
 import pytest
-from conftest import DEADLINE, hvdrun_path, kill, wait_until
+from conftest import DEADLINE, REPO, hvdrun_path, kill, read_proc, wait_until
 from host_rig import WHY_NOT, HostRig
 from test_detached_jobs import Detached, counting, lines_of
 
@@ -42,6 +43,26 @@ def test_a_connection_that_drops_while_nobody_is_attached(detached, rig):
     assert attached.returncode == 0, attached
     assert "host hvd2 is back" in text and "to leave it on hvd1" in text
     assert lines_of(text, 0) == lines_of(text, 1) == list(range(1, 401))
+
+
+def test_a_host_is_drained_and_comes_back(detached, rig, tmp_path):
+    script = REPO / "test" / "python" / "workers" / "elastic_training.py"
+    name = detached.begin("--elastic", "-np", 2, "--min-np", 1, "--max-np", 2, "-H", "hvd1:1,hvd2:1", sys.executable, script, tmp_path)
+
+    def await_world(size, count):
+        said = f"trains as rank 0 of {size} from step"
+        wait_until(f"a world of {size}", lambda: detached.text(name).count(said) >= count, told=lambda: detached.text(name))
+
+    await_world(2, 1)
+    assert "hvd2" in detached.run("status", name).stdout
+    assert "next commit" in detached.run("drain", name, "hvd2").stdout
+    await_world(1, 1)
+    wait_until("hvd2 without ranks", lambda: not [p for p in rig.hosts[1].processes() if b"elastic_training" in read_proc(p, "cmdline")])
+    assert detached.run("drain", "--undo", name, "hvd2").returncode == 0
+    await_world(2, 2)
+    (tmp_path / "finish").write_text("")
+    attached = detached.run("attach", name)
+    assert attached.returncode == 0 and "failed" not in detached.text(name), attached
 
 
 def test_a_job_of_another_host_is_found_there(detached, rig, tmp_path):
