@@ -17,13 +17,11 @@
 #include "configs/settings_table.h"
 #include "configs/values.h"
 #include "configs/yaml_file.h"
-#include "runtime/base/read_file.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
-constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr std::string_view kExample = "hvdrun -np 2 python train.py";
 
 // The value as workers read it: switches as 1 and 0, as horovodrun writes them.
@@ -330,7 +328,7 @@ Status CountPerNode(ParsedOptions& options, const SlotCounter& count) {
   return Status::Ok();
 }
 
-// Keys and variables that no setting has are a warning, or an error where the user wants to be strict.
+// Keys and variables that no setting has are a warning, or an error where the user says so.
 Status CheckNames(const Given& given, const StandingSettings& standing, ParsedCommandLine& line) {
   std::vector<std::string> unknown = UnknownNames(given, standing.variables);
   if (unknown.empty()) return Status::Ok();
@@ -400,14 +398,6 @@ std::string HelpAskedFor(const ParsedOptions& options, Verb verb, std::span<cons
 }
 
 }  // namespace
-
-Result<std::string> ReadConfigFile(const std::string& path) {
-  std::string shown = "the configuration file " + Quoted(path, kMaxShownPath);
-  Result<std::string> text = ReadFileWithin(path, {.bytes = kMaxConfigBytes});
-  if (!text.ok())
-    return InvalidArgument(shown + " " + text.status().message() + "; name a YAML file");
-  return text;
-}
 
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env, const FileReader& read_file,

@@ -10,9 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "configs/config_files.h"
+#include "configs/setting_sources.h"
 #include "configs/settings.h"
 #include "configs/settings_table.h"
-#include "configs/standing_settings.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -42,20 +43,13 @@ struct ParsedCommandLine {
       text;  // for every other action but kCheckBuild: what to print on stdout, ends with a newline
 };
 
-// The value of an environment variable, or nothing when it is unset.
-using EnvLookup = std::function<std::optional<std::string>(const char*)>;
-// The text of a file, or one sentence why it cannot be read.
-using FileReader = std::function<Result<std::string>(const std::string& path)>;
-
 // How many processes this machine is for: of its GPUs ("gpu", 0: it has none), of the cores that
 // this process may use ("cpu"), or of the GPUs if there are any, else of the cores ("auto").
 using SlotCounter = std::function<uint32_t(std::string_view kind)>;
 
-// Reads a whole configuration file; refuses directories and files over 1 MiB.
-Result<std::string> ReadConfigFile(const std::string& path);
-
 // `args` is argv without the program's name and the verb; hvdrun doctor needs neither -np nor a
-// command. Precedence: default < standing files < --config-file < environment < flag. A usage error is
+// command. Precedence: default < standing files < --config-file < environment < flag. A usage
+// error is
 // kInvalidArgument with one sentence that names the value and one that would work (exit code 2).
 // `read_allocation` is asked where nothing names the hosts.
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,

@@ -1,14 +1,14 @@
-// Where the value of a setting can come from: a flag, a variable, a configuration file, the default.
+// Where the value of a setting can come from: a flag, a variable, a file, the default.
 #ifndef HVD_CONFIGS_SETTING_SOURCES_H_
 #define HVD_CONFIGS_SETTING_SOURCES_H_
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "configs/command_line.h"
 #include "configs/option_parser.h"
 #include "configs/setting_strength.h"
 #include "configs/settings_table.h"
@@ -16,6 +16,9 @@
 #include "runtime/base/status.h"
 
 namespace hvd {
+
+// The value of an environment variable, or nothing when it is unset.
+using EnvLookup = std::function<std::optional<std::string>(const char*)>;
 
 struct ConfigFile {
   std::string name;
@@ -42,8 +45,8 @@ struct Source {
 };
 
 // "HVDRUN_SSH_PORT" of "ssh-port": each setting that people are shown has such a variable, whether
-// it has another one that workers get or not. Empty for a list, which a variable cannot hold, and for
-// an action.
+// it has another one that workers get or not. Empty for a list, which a variable cannot hold, and
+// for an action.
 std::string LauncherVariable(const Row& row);
 
 // The sources of one row, strongest first. Empty variables count as unset.

@@ -4,8 +4,8 @@
 
 namespace hvd {
 
-// The weaker one first. A standing file is there for all jobs (standing_settings.h), a file is named
-// by --config-file.
+// The weaker one first. A standing file is there for all jobs (config_files.h), a file is named by
+// --config-file.
 enum class Strength { kDefault, kStandingFile, kFile, kVariable, kFlag };
 
 }  // namespace hvd

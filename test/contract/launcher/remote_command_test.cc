@@ -285,7 +285,7 @@ TEST(Bundle, IsTheSameBuildWhereverItIsUnpacked) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr size_t kMostBundleBytes = 1u << 30;
 #else
-constexpr size_t kMostBundleBytes = 30u << 20;
+constexpr size_t kMostBundleBytes = 36u << 20;
 #endif
 
 TEST(Bundle, DependsOnTheContentsOfItsFilesAlone) {

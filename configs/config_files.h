@@ -1,13 +1,23 @@
-// What is set for all jobs of a machine or of a user: /etc/hvdrun/config.yaml and
-// ~/.config/hvdrun/config.yaml. Read by hvdrun where a user starts it, never by its agents.
-#ifndef HVD_CONFIGS_STANDING_SETTINGS_H_
-#define HVD_CONFIGS_STANDING_SETTINGS_H_
+// Reads configuration files: the one that --config-file names, and those that are always there,
+// /etc/hvdrun/config.yaml and ~/.config/hvdrun/config.yaml. By hvdrun where a user starts it, never
+// by its agents.
+#ifndef HVD_CONFIGS_CONFIG_FILES_H_
+#define HVD_CONFIGS_CONFIG_FILES_H_
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/base/status.h"
+
 namespace hvd {
+
+// The text of a file, or one sentence why it cannot be read.
+using FileReader = std::function<Result<std::string>(const std::string& path)>;
+
+// Reads a whole configuration file; refuses directories and files over 1 MiB.
+Result<std::string> ReadConfigFile(const std::string& path);
 
 struct StandingFile {
   std::string path;
@@ -29,4 +39,4 @@ StandingSettings ReadStandingSettings(
 
 }  // namespace hvd
 
-#endif  // HVD_CONFIGS_STANDING_SETTINGS_H_
+#endif  // HVD_CONFIGS_CONFIG_FILES_H_

@@ -1,4 +1,4 @@
-#include "configs/standing_settings.h"
+#include "configs/config_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

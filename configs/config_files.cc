@@ -1,4 +1,4 @@
-#include "configs/standing_settings.h"
+#include "configs/config_files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <system_error>
 
-#include "configs/command_line.h"
 #include "configs/message_text.h"
+#include "runtime/base/read_file.h"
 
 namespace hvd {
 namespace {
+
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -63,6 +65,14 @@ void AddFile(const std::string& folder, StandingSettings& standing) {
 }
 
 }  // namespace
+
+Result<std::string> ReadConfigFile(const std::string& path) {
+  std::string shown = "the configuration file " + Quoted(path, kMaxShownPath);
+  Result<std::string> text = ReadFileWithin(path, {.bytes = kMaxConfigBytes});
+  if (!text.ok())
+    return InvalidArgument(shown + " " + text.status().message() + "; name a YAML file");
+  return text;
+}
 
 StandingSettings ReadStandingSettings(const Environment& environment,
                                       const std::string& machine_folder) {
