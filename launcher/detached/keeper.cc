@@ -100,7 +100,8 @@ DetachedEnd WaitForEnd(const DetachedJob& job, int pipe, LogWriter& log, bool ch
 }
 
 [[noreturn]] void Keep(const DetachedJob& job, const UniqueFd& pipe, LogWriter& log, bool child) {
-  ::signal(SIGPIPE, SIG_IGN);
+  // A machine that shuts down asks all processes to end: hvdrun does, and its last output is kept.
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
   ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
   RecordEndForCertain(job, WaitForEnd(job, pipe.get(), log, child));
   ::_exit(0);

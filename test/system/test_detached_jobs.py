@@ -86,6 +86,13 @@ def counting(lines, pause=":", end="exit 0"):
     return ["sh", "-c", COUNT.format(lines=lines, pause=pause, end=end)]
 
 
+def holds(pid, path):
+    try:
+        return str(path) in [os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return False
+
+
 def until(path):
     return f"while [ ! -e {path} ]; do sleep 0.02; done"
 
@@ -304,6 +311,23 @@ def test_a_death_is_told_and_no_output_is_lost(detached, tmp_path, victim):
         assert attached.returncode == (137 if victim == "worker" else 1), attached
         assert re.search("SIGKILL|killed|agent", text)
     wait_until("the end of all", lambda: not detached.family(name))
+
+
+@pytest.mark.parametrize("revived", [False, True])
+def test_what_a_shutdown_of_the_machine_asks_for_is_kept(detached, revived):
+    """hvdrun and its keeper get SIGTERM."""
+    name = detached.begin("-np", 1, "sh", "-c", "trap 'echo saved; exit 1' TERM; echo up; while :; do sleep 0.01; done")
+    keepers = [detached.keeper(name)]
+    if revived:
+        os.kill(keepers[0], signal.SIGKILL)
+        wait_until("its end", lambda: not is_alive(keepers[0]))
+        assert detached.run("status", name).returncode == 0
+        facts = detached.folder(name) / "lock"
+        keepers = [int(p) for p in os.listdir("/proc") if p.isdigit() and holds(p, facts)]
+    for pid in [*keepers, detached.driver(name)]:
+        os.kill(pid, signal.SIGTERM)
+    attached = detached.run("attach", name)
+    assert keepers and attached.returncode == 143 and "SIGTERM" in detached.text(name), attached
 
 
 def test_without_a_keeper_the_job_waits_for_the_next_verb(detached):
