@@ -299,6 +299,7 @@ def test_a_death_is_told_and_no_output_is_lost(detached, tmp_path, victim):
                 "worker": [worker]}[victim]:
         os.kill(pid, signal.SIGKILL)
     if victim == "keeper":
+        assert detached.run("status", name).returncode == 0, "the next verb takes over"
         (tmp_path / "go").write_text("")
     attached = detached.run("attach", name)
     text = detached.text(name)
