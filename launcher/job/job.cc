@@ -220,6 +220,7 @@ void JobTransition::Review() {
   if (change_.MayReplace()) ranks_.RunWhenAllBegun();  // those that were still starting may be gone
   FinishWhenAllEnded(change_);
   if (state_.fixed()) WatchInit(change_);
+  ExplainMembers(members_);
 }
 
 void JobTransition::On(const Tick&) {

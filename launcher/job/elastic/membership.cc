@@ -1,6 +1,8 @@
 #include "launcher/job/elastic/membership.h"
 
+#include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,8 +14,27 @@
 #include "launcher/job/elastic/elastic_seats.h"
 #include "launcher/job/elastic/elastic_shortage.h"
 #include "launcher/job/elastic/elastic_spares.h"
+#include "launcher/text/counted.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
+namespace {
+
+// "1 of 3 workers in hvd.init(), 1 starting; 2 free slots; generation 4; 2 to 4 ranks".
+std::string MembersText(const ElasticChange& change) {
+  const ElasticLimits& limits = change.elastic.limits;
+  const std::vector<uint32_t> alive = change.AliveWorkers();
+  const auto starting = std::ranges::count_if(alive, [&change](uint32_t worker) {
+    return change.state.ranks[worker].state == WorkerState::kStarting;
+  });
+  return Format("{} of {} in hvd.init(), {} starting; {}; generation {}{}; {} to {} ranks",
+                change.state.counts.waiting, Counted(alive.size(), "worker", "workers"), starting,
+                Counted(CountSeats(change).free, "free slot", "free slots"),
+                change.state.generation, change.elastic.running ? " runs" : "", limits.min_np,
+                limits.max_np);
+}
+
+}  // namespace
 
 std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
   JobState& state = change.state;
@@ -69,6 +90,16 @@ std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
   WatchShortage(change);
   elastic.ledger_changes_at = elastic.ledger.NextChange(change.now);
   return std::exchange(change.failure, std::nullopt);
+}
+
+void ExplainMembers(ElasticChange& change) {
+  if (!change.job.MayReplace()) return;
+  std::string text = MembersText(change);
+  if (text == change.elastic.last_text) return;
+  change.elastic.last_text = text;
+  if (!change.job.decision.reason.empty()) return;
+  change.job.decision.detail = true;
+  change.Because(std::move(text));
 }
 
 std::optional<TimePoint> NextMembershipTick(const JobState& state) {

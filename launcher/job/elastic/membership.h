@@ -29,6 +29,8 @@ namespace hvd {
 // To be called once after every event and at NextMembershipTick. The failure that ends the job, if
 // any.
 std::optional<JobFailure> ReviewMembers(ElasticChange& change);
+// Where nothing was decided the log says who is there and who is needed, when that is new.
+void ExplainMembers(ElasticChange& change);
 // When ReviewMembers has something to do by itself.
 std::optional<TimePoint> NextMembershipTick(const JobState& state);
 

@@ -105,6 +105,7 @@ struct ElasticState {
   std::optional<TimePoint> next_overdue;  // when a worker that does not end gets SIGKILL
   std::optional<TimePoint> short_since;   // slots are missing for a generation
   std::optional<TimePoint> late_since;    // none is, and ranks wait for others in hvd.init()
+  std::string last_text;                  // what the log last said about who is there
   std::string lost_cause;   // of the first rank that failed since the last generation began
   TimePoint next_report{};  // about that
 };

@@ -49,6 +49,7 @@ class Script {
   void On(const JobEvent& event) {
     const Decision decision = Step(state, event, clock.Now());
     last = decision.actions;
+    reason = decision.reason;
     for (const JobAction& action : decision.actions) {
       if (const auto* notice = std::get_if<NotifyUser>(&action)) told += notice->sentence + "\n";
     }
@@ -112,7 +113,7 @@ class Script {
   ManualClock clock;
   JobState state;
   std::vector<JobAction> last;
-  std::string told;
+  std::string told, reason;
 };
 
 TEST(Membership, StartsOnceThereAreEnoughSlots) {
@@ -132,6 +133,22 @@ TEST(Membership, AJobThatEndsWaitsForNoHosts) {
   job.On(Interrupted{SIGINT});
   job.After(seconds(11));
   EXPECT_THAT(job.told, Not(HasSubstr("waiting for hosts")));
+}
+
+TEST(Membership, TheLogSaysWhoIsThereAndWhoIsNeededOnceEach) {
+  Script job(Limits(2, 2, 3));
+  job.List({{"a", 2}});
+  job.On(AgentIsReady{0});
+  job.Start(0);
+  EXPECT_EQ(job.reason,
+            "0 of 2 workers in hvd.init(), 1 starting; 0 free slots; generation 0; 2 to 3 ranks");
+  job.On(Tick{});
+  EXPECT_EQ(job.reason, "");
+  job.Start(1);
+  EXPECT_EQ(job.reason, "all workers are started") << "a decision comes first";
+  job.Join({0});
+  EXPECT_EQ(job.reason,
+            "1 of 2 workers in hvd.init(), 0 starting; 0 free slots; generation 0; 2 to 3 ranks");
 }
 
 TEST(Membership, RanksFollowTheListWhicheverHostIsReadyFirst) {
