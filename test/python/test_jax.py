@@ -50,7 +50,9 @@ def test_check(checked, name):
 def test_all_checks_end(checked):
     result = checked(False)
     assert result.returncode == 0, str(result)
-    assert 'take longer' not in result.output, str(result)
+    import jax
+    if not jax.__version__.startswith('0.4.'):  # which calls Python
+        assert 'take longer' not in result.output, str(result)
 
 
 def test_callbacks_of_python_do_the_same(checked):

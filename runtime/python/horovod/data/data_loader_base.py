@@ -24,6 +24,10 @@ class BaseDataLoader:
         return batch
 
 
+class _NoneBatch:
+    """Stands in the queue for a batch that is None, which there is the end of an epoch."""
+
+
 class _Failure:
     def __init__(self, error):
         self.error = error
@@ -79,14 +83,25 @@ class AsyncDataLoaderMixin:
             for batch in super(AsyncDataLoaderMixin, self).__iter__():
                 yield batch
             return
+        if self.started and not self.thread.is_alive() and self.queue.empty():  # in a child that was forked
+            self.queue = queue.Queue(self.async_loader_queue_size)
+            self.started = False
         if not self.started:
             self.started = True
             self.thread = threading.Thread(target=self._async_worker, name='hvd loader', daemon=True)
             self.thread.start()
         while True:
-            batch = self.queue.get()
+            thread = self.thread
+            try:
+                batch = self.queue.get(timeout=0.2)
+            except queue.Empty:
+                if thread is None or not thread.is_alive():
+                    return  # closed meanwhile
+                continue
             if batch is None:
                 return
+            if batch is _NoneBatch:
+                batch = None
             if isinstance(batch, _Failure):
                 self.close_async_loader()
                 raise batch.error
@@ -96,11 +111,11 @@ class AsyncDataLoaderMixin:
         try:
             while not self.finished_event.is_set():
                 for batch in self._iterate():
-                    if not self._put(batch):
+                    if not self._put(_NoneBatch if batch is None else batch):
                         return
                 if not self._put(None):  # the end of an epoch
                     return
-        except Exception as error:
+        except BaseException as error:  # also SystemExit, which would end the thread alone
             self._put(_Failure(error))
 
     def _put(self, item):
