@@ -429,6 +429,10 @@ class Request:
             return self._handle.value
         raise error(status)
 
+    def rename(self, name):
+        """Another name, as bytes, for the calls to come."""
+        self._request.name = name
+
     def under_way(self):
         """The handle of what run() has left under way, or None: also where a signal handler ended run() by an exception, which
         comes after the call of the runtime and before its result."""
@@ -501,7 +505,7 @@ def wait(handle):
         _waiting.tick()
 
 
-class _ResultRoom:
+class ResultRoom:
     """Where the runtime writes a result."""
 
     __slots__ = ('_outputs', '_splits', '_result', 'each', 'ref')
@@ -546,7 +550,7 @@ def wait_result(handle, output_count=0, splits_count=0, answers=True):
     try:
         room = idle.pop()
     except IndexError:
-        room = _ResultRoom(output_count, splits_count)
+        room = ResultRoom(output_count, splits_count)
     room.empty(output_count, splits_count)
     hvd_wait_result = _lib.hvd_wait_result
     while True:

@@ -25,9 +25,11 @@ from horovod.torch.mpi_ops import (
 from horovod.torch.mpi_ops import (
     ProcessSet, _check_has_gpu, add_process_set, global_process_set, remove_process_set)
 from horovod.torch.optimizer import DistributedOptimizer
+from horovod.torch.offer_backend import offer as _offer_backend
 from horovod.torch.sync_batch_norm import SyncBatchNorm
 
 _leave_to_the_interpreter()
+_offer_backend()
 
 __all__ = [
     'Adasum', 'Average', 'Compression', 'DistributedOptimizer', 'HorovodInternalError', 'Max', 'Min', 'ProcessSet',

@@ -1,0 +1,247 @@
+"""The `Work` objects of the backend `hvd` of torch.distributed: what a collective under way is for c10d.
+
+A Work has the handle of the runtime and the tensors that it keeps alive. It ends once, in whichever thread comes first: the one that
+waits, or the completing thread, which ends those whose future somebody has asked for (DistributedDataParallel asks for all).
+"""
+
+import datetime
+import queue
+import threading
+import time
+
+import torch
+from torch._C._distributed_c10d import Work as _C10dWork
+
+from horovod.common import _library
+
+# c10d's kNoTimeout and kUnsetTimeout.
+_NO_LIMIT = (datetime.timedelta(0), datetime.timedelta(milliseconds=-1))
+# The runtime's own limit comes first: its sentence names the ranks that are missing.
+_GRACE_S = 10.0
+
+
+def seconds_of(timeout):
+    """Of a timedelta of c10d; None where it sets no limit of its own."""
+    if timeout is None or timeout in _NO_LIMIT:
+        return None
+    return timeout.total_seconds()
+
+
+class Work(_C10dWork):
+    """A collective of a group: its handle, what it keeps alive, and what is left to do once the runtime is done with it.
+
+    Args:
+        group: The backend that it belongs to; it has `describe` and `failed`.
+        number: Its sequence number in the group.
+        what: What it is, for messages, such as 'allreduce'.
+        handle: That of the runtime; None: it is done.
+        outputs: What wait() is for: the tensors that a future gets.
+        kept: Everything else that has to live until the runtime is done.
+        finish: Called once it is done, with the outcome of _library.wait_result where `room` is set, else without arguments.
+        room: None, or (outputs, splits) that the runtime gives.
+    """
+
+    def __init__(self, group, number, what, handle, outputs, kept=None, finish=None, room=None):
+        _C10dWork.__init__(self)
+        self.group = group
+        self.number = number
+        self.what = what
+        self.handle = handle
+        self.outputs = outputs
+        self.kept = kept
+        self.finish = finish
+        self.room = room
+        self.error = None
+        self.future = None
+        self._is_future_set = False
+        self.lock = threading.Lock()
+
+    # ---- what c10d and scripts call
+
+    def wait(self, timeout=None):
+        limit = seconds_of(timeout)
+        is_own = limit is not None
+        if not is_own and self.group.limit_s is not None:
+            limit = self.group.limit_s + _GRACE_S
+        self.end(None if limit is None else time.monotonic() + limit, limit if is_own else self.group.limit_s)
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        if self.handle is None:
+            return True
+        if not self.lock.acquire(False):  # another thread waits for it
+            return self.handle is None
+        try:
+            if self.handle is not None and _library.poll(self.handle):
+                self._wait_locked(None, None)
+        finally:
+            self.lock.release()
+        return self.handle is None
+
+    def is_success(self):
+        return self.is_completed() and self.error is None
+
+    def exception(self):
+        return self.error if self.is_completed() else None
+
+    def result(self):
+        self.wait()
+        return self.outputs
+
+    def get_future(self):
+        with _futures:
+            is_new = self.future is None
+            if is_new:
+                self.future = torch.futures.Future()
+            is_over = self.handle is None
+        if is_over:
+            self._set_future()
+        elif is_new:
+            _completer.add(self)
+        return self.future
+
+    # ---- its end
+
+    def end(self, deadline, limit):
+        """Waits until it is over; afterwards `error` tells how. RuntimeError when the deadline passes."""
+        if self.handle is None:
+            return
+        left = -1 if deadline is None else max(0.0, deadline - time.monotonic())
+        while not self.lock.acquire(timeout=left):
+            raise self._late(limit)
+        try:
+            if self.handle is not None:
+                self._wait_locked(deadline, limit)
+        finally:
+            self.lock.release()
+
+    def _wait_locked(self, deadline, limit):
+        lib, handle = _library.lib(), self.handle
+        room = None if self.room is None else _library.ResultRoom(*self.room)
+        if room is not None:
+            room.empty(*self.room)
+        while True:
+            slice_ms = _library.WAIT_SLICE_MS
+            if deadline is not None:
+                slice_ms = max(0, min(slice_ms, int((deadline - time.monotonic()) * 1000) + 1))
+            status = lib.hvd_wait(handle, slice_ms) if room is None else lib.hvd_wait_result(handle, slice_ms, room.ref)
+            if status != _library.IN_PROGRESS:
+                break
+            if deadline is not None and time.monotonic() >= deadline:
+                raise self._late(limit)
+        self._complete(None if status == _library.OK else _library.error(status), room)
+
+    def _complete(self, error, room=None):
+        if error is None and self.finish is not None:
+            try:
+                if room is None:
+                    self.finish()
+                else:
+                    self.finish(room)
+            except Exception as failure:  # what the other ranks gave is not what was expected
+                error = failure
+        self.finish = self.kept = None
+        self.error = error
+        if error is not None:
+            self.group.note_failure(error)
+        with _futures:
+            self.handle = None
+            is_asked_for = self.future is not None
+        self.group.note_end(self)
+        if is_asked_for:
+            self._set_future()
+
+    def _set_future(self):
+        """Callbacks of the future run in here, so no lock is held but that of a work that is over."""
+        with _futures:
+            if self._is_future_set:
+                return
+            self._is_future_set = True
+        if self.error is None:
+            self.future.set_result(self.outputs)
+        else:
+            self.future.set_exception(self.error)
+
+    def _late(self, limit):
+        sentence = ('{} #{} of {} has not ended within {:g} s on rank {}: other ranks of the group have not called it, or stopped in the '
+                    'middle. hvdrun names them after --stall-check-warning-time-seconds; a longer limit is the argument timeout of '
+                    'init_process_group and new_group.').format(self.what, self.number, self.group.describe(), limit, self.group.world_rank())
+        error = RuntimeError(sentence)
+        self.group.abandon(self, error)
+        return error
+
+
+class Works(_C10dWork):
+    """Several of them as one, for calls that take lists."""
+
+    def __init__(self, works, outputs=None):
+        _C10dWork.__init__(self)
+        self.works = works
+        self.outputs = outputs if outputs is not None else [tensor for work in works for tensor in work.outputs]
+
+    def wait(self, timeout=None):
+        for work in self.works:
+            work.wait(timeout)
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return all([work.is_completed() for work in self.works])
+
+    def is_success(self):
+        return all([work.is_success() for work in self.works])
+
+    def exception(self):
+        for work in self.works:
+            error = work.exception()
+            if error is not None:
+                return error
+        return None
+
+    def result(self):
+        self.wait()
+        return self.outputs
+
+    def get_future(self):
+        outputs = self.outputs
+        if not self.works:
+            future = torch.futures.Future()
+            future.set_result(outputs)
+            return future
+        return torch.futures.collect_all([work.get_future() for work in self.works]).then(
+            lambda all_of_them: [part.value() for part in all_of_them.value()] and outputs)
+
+
+_futures = threading.Lock()  # of the fields about futures
+
+
+class _Completer:
+    """The thread that ends works whose future somebody has asked for, in the order of the asking."""
+
+    def __init__(self):
+        self._queue = None
+        self._lock = threading.Lock()
+
+    def add(self, work):
+        with self._lock:
+            if self._queue is None:
+                self._queue = queue.SimpleQueue()
+                threading.Thread(target=self._run, args=(self._queue,), name='hvd-futures', daemon=True).start()
+        self._queue.put(work)
+
+    @staticmethod
+    def _run(works):
+        while True:
+            work = works.get()
+            work.end(None, None)
+            work = None
+
+
+_completer = _Completer()
