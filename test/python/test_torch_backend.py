@@ -53,12 +53,6 @@ def test_a_killed_rank_ends_the_others_with_its_name():
     assert 'rank 1' in result.output and 'SIGKILL' in result.output, str(result)
 
 
-def test_under_torchrun():
-    result = jobs.run([sys.executable, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node', '2', WORKER, 'collectives', 'ddp'],
-                      120, HVD_AGENT=None, HVD_HVDRUN=jobs.find_hvdrun())
-    assert result.returncode == 0 and result.output.count('done ') == 2, str(result)
-
-
 def test_it_is_not_imported_with_horovod_torch():
     code = 'import horovod.torch, sys; assert not [name for name in sys.modules if "group_" in name and "horovod" in name or ' \
            '"process_group" in name and "horovod" in name]; import torch.distributed as dist; ' \

@@ -8,7 +8,6 @@ docs/torch-distributed.md says what works.
 
 import math
 import os
-import socket
 import threading
 
 import torch
@@ -47,8 +46,6 @@ class _World:
     def __init__(self, store, rank, size, timeout_s):
         self.is_ours = not mpi_ops.is_initialized()
         if self.is_ours:
-            if size > 1 and not _is_launched():
-                _describe_world(store, rank, size)
             if timeout_s and 'HOROVOD_STALL_SHUTDOWN_TIME_SECONDS' not in os.environ:
                 os.environ['HOROVOD_STALL_SHUTDOWN_TIME_SECONDS'] = str(int(math.ceil(timeout_s)))
                 try:
@@ -59,7 +56,8 @@ class _World:
                 mpi_ops.init()
         if mpi_ops.size() != size:
             raise ValueError('the backend hvd needs a group of all ranks first, by init_process_group("hvd"): this group has {} ranks, the '
-                             'world of hvd.init() {}.'.format(size, mpi_ops.size()))
+                             'world of hvd.init() {}. Start the script with `hvdrun -np {} python ...`; torchrun tells hvd.init() '
+                             'of no ranks.'.format(size, mpi_ops.size(), size))
         ranks = mpi_ops.allgather(torch.tensor([rank]), name='torch.distributed.ranks').tolist()
         self.ranks = [ranks.index(number) for number in range(size)]  # of the runtime
         self.members = Members(store, rank, size, self.ranks, _library.lib().hvd_generation())
@@ -83,44 +81,6 @@ class _World:
 
 
 _world = None
-
-
-def _is_launched():
-    environ = os.environ
-    return any([name in environ for name in ('HVD_AGENT', 'HOROVOD_RANK', 'OMPI_COMM_WORLD_RANK', 'PMI_RANK')]) or (
-        'SLURM_STEP_ID' in environ and 'SLURM_PROCID' in environ)
-
-
-_rendezvous = None  # kept for as long as the process
-
-
-def _describe_world(store, rank, size):
-    """Writes to the environment what hvd.init() asks for, under torchrun and other launchers that only c10d knows."""
-    global _rendezvous
-    host = os.environ.get('HOROVOD_HOSTNAME') or socket.gethostname()
-    store.set('hvd/host/{}'.format(rank), host)
-    hosts = [store.get('hvd/host/{}'.format(number)).decode() for number in range(size)]
-    own = [number for number in range(size) if hosts[number] == host]
-    if rank == 0:
-        address = ''
-        if len(set(hosts)) > 1:
-            from horovod.runner.http.http_server import RendezvousServer
-            _rendezvous = RendezvousServer()
-            address = '{}:{}'.format(_own_address(), _rendezvous.start())
-        store.set('hvd/job', '{}.{}.{} {}'.format(host, os.getpid(), os.urandom(4).hex(), address))
-    job, _, address = store.get('hvd/job').decode().partition(' ')
-    os.environ.update(HOROVOD_RANK=str(rank), HOROVOD_SIZE=str(size), HOROVOD_LOCAL_RANK=str(own.index(rank)),
-                      HOROVOD_LOCAL_SIZE=str(len(own)), HVD_JOB=job)
-    if address:
-        os.environ['HOROVOD_GLOO_RENDEZVOUS_ADDR'], os.environ['HOROVOD_GLOO_RENDEZVOUS_PORT'] = address.rsplit(':', 1)
-        os.environ.setdefault('HOROVOD_HOSTNAME', host)
-
-
-def _own_address():
-    try:
-        return socket.gethostbyname(os.environ.get('MASTER_ADDR') or socket.gethostname())
-    except OSError:
-        return '127.0.0.1'
 
 
 def create(*arguments):
