@@ -1,5 +1,5 @@
 """Not here yet: says so in one sentence."""
 
 raise ModuleNotFoundError(
-    'horovod.ray is not part of hvdrun yet: Ray is still to come. PyTorch and NumPy are served, by horovod.torch '
-    'and horovod.numpy.', name='horovod.ray')
+    'horovod.ray is not part of hvdrun yet: Ray is still to come. PyTorch, TensorFlow, Keras, JAX, MXNet and NumPy '
+    'are served.', name='horovod.ray')

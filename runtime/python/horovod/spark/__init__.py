@@ -1,5 +1,5 @@
 """Not here yet: says so in one sentence."""
 
 raise ModuleNotFoundError(
-    'horovod.spark is not part of hvdrun yet: Spark is still to come. PyTorch and NumPy are served, by horovod.torch '
-    'and horovod.numpy.', name='horovod.spark')
+    'horovod.spark is not part of hvdrun yet: Spark is still to come. PyTorch, TensorFlow, Keras, JAX, MXNet and NumPy '
+    'are served.', name='horovod.spark')
