@@ -196,7 +196,7 @@ def test_a_process_that_outlives_its_job_is_found(monkeypatch):
     place = Machine()
     run = place.start()
     run.wait_until_at_work(place.size)
-    environment = dict(os.environ, HVD_TEST_MARK=run.job.mark)
+    environment = dict(os.environ, MARK_OF_HVDRUN_TEST=run.job.mark)
     orphan = subprocess.Popen(["sleep", "600"], env=environment, start_new_session=True)
     run.job.process.terminate()
     seen = run.finish()

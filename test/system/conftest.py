@@ -26,7 +26,7 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 WORKERS = pathlib.Path(__file__).resolve().parent / "workers"
 QUIET_S = 60
 DEADLINE = scaled(QUIET_S)  # generous: the event that a test waits for has happened long before, or never will
-MARK = "HVD_TEST_MARK"
+MARK = "MARK_OF_HVDRUN_TEST"
 
 
 def hvdrun_path():

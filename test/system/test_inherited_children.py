@@ -9,7 +9,7 @@ import uuid
 import pytest
 from conftest import DEADLINE, children_of, environ_has, hvdrun_path, is_alive, kill, pids, wait_until
 
-STRANGER = "HVD_TEST_STRANGER"
+STRANGER = "STRANGER_OF_HVDRUN_TEST"
 
 
 class Strangers:
