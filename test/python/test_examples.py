@@ -1,5 +1,6 @@
 """Every script in examples/ runs, and does what its README says. pytorch_digits.py has test_training.py."""
 
+import glob
 import os
 import re
 import shutil
@@ -68,8 +69,10 @@ def test_each_example_is_listed_and_tested():
     scripts = sorted(name for name in os.listdir(EXAMPLES) if name.endswith('.py'))
     with open(os.path.join(EXAMPLES, 'README.md')) as file:
         readme = file.read()
-    with open(os.path.splitext(os.path.abspath(__file__))[0] + '.py') as file:
-        tests = file.read()
+    tests = ''
+    for test in glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'test_*.py')):
+        with open(test) as file:
+            tests += file.read()
     assert [name for name in scripts if name not in readme] == []
     assert [name for name in scripts if name not in tests] == []
 

@@ -70,7 +70,7 @@ def test_objects_parameters_and_optimizer_state(in_world, ranks):
 
 @both
 def test_distributed_optimizer(in_world, ranks):
-    in_world('optimizer.py')
+    in_world('optimizer.py', timeout_s=180)  # thousands of small votes of four ranks
 
 
 @pytest.mark.parametrize('ranks, worker', [(3, ('optimizer.py', 'buckets')), (4, ('buckets.py',))])
