@@ -41,14 +41,17 @@ std::vector<VerbRow> MakeRows() {
        .takes_job = true,
        .of_detached = true},
       {.name = "dump",
-       .arguments = "[-o FILE] [JOB]",
+       .arguments = "[-o FILE | --stacks] [JOB]",
        .summary = "writes the last events of a job's ranks, as a timeline",
        .text = "Writes the last events of all ranks of one of your jobs on this machine to a file, "
                "as a timeline for Perfetto: a recorder in each rank keeps the last few thousand. "
                "The job goes on.",
-       .entries = {{"-o FILE, --output FILE",
-                    "the file; default: hvd-dump-JOB.json",
-                    {"-o", "--output"}}},
+       .entries =
+           {{"-o FILE, --output FILE", "the file; default: hvd-dump-JOB.json", {"-o", "--output"}},
+            {"--stacks",
+             "print the Python stacks of all ranks instead, equal ones once, by py-spy; also "
+             "of scripts that do not use Horovod",
+             {"--stacks"}}},
        .takes_job = true,
        .takes_file = true},
       {.name = "env",

@@ -1,11 +1,13 @@
-// hvdrun dump: the records of a running job's recorders, as a timeline.
+// hvdrun dump: the records of a running job's recorders, as a timeline; --stacks: what its Python does.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/jobs/local_jobs.h"
 #include "launcher/live/foreign_views.h"
+#include "launcher/live/stacks_text.h"
 #include "launcher/live/view_client.h"
 #include "launcher/live/view_json.h"
 #include "launcher/live/view_server.h"
@@ -22,6 +24,7 @@ constexpr Duration kPatience = std::chrono::seconds(15);
 
 struct Wish {
   std::string job, file;
+  bool stacks = false;
 };
 
 struct Ring {
@@ -31,19 +34,60 @@ struct Ring {
 
 Result<Wish> ParseWish(const std::vector<std::string>& args) {
   const Status usage =
-      InvalidArgument("takes the id of one job and -o FILE; try hvdrun dump --help");
+      InvalidArgument("takes the id of one job, and -o FILE or --stacks; try hvdrun dump --help");
   Wish wish;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "-o" || args[i] == "--output") {
       if (++i == args.size() || args[i].empty()) return usage;
       wish.file = args[i];
+    } else if (args[i] == "--stacks") {
+      wish.stacks = true;
     } else if (args[i].empty() || args[i][0] == '-' || !wish.job.empty()) {
       return usage;
     } else {
       wish.job = args[i];
     }
   }
+  if (wish.stacks && !wish.file.empty())
+    return InvalidArgument("prints stacks on stdout: leave out -o, or say > FILE");
   return wish;
+}
+
+// The end of a dump as it comes: each part to `part`, and at last a sentence about those that are
+// missing.
+Result<std::string> ReceiveParts(
+    ViewClient& client, const std::function<void(const RingHead&, const std::string&)>& part) {
+  for (;;) {
+    std::string line, bytes;
+    while (!client.TakeLine(&line)) {
+      if (Status came = client.Receive(kPatience); !came.ok()) return came;
+    }
+    Result<RingHead> head = ParseRingHead(line);
+    if (!head.ok()) return head.status();
+    if (head->end) return head->trouble;
+    if (head->bytes > RingHead::kMostBytes) return InvalidArgument("a part is too large");
+    while (!client.TakeBytes(head->bytes, &bytes)) {
+      if (Status came = client.Receive(kPatience); !came.ok()) return came;
+    }
+    part(*head, bytes);
+  }
+}
+
+int DumpStacks(const std::string& job) {
+  Result<ViewClient> client = ViewClient::Ask(job, kAskStacks);
+  if (!client.ok()) return FailVerb("dump", client.status().message(), 1);
+  std::vector<RankStacks> ranks;
+  bool any = false;
+  const Result<std::string> trouble =
+      ReceiveParts(*client, [&](const RingHead& head, const std::string& text) {
+        ranks.push_back({head.rank, head.host, text, head.trouble});
+        any = any || !text.empty();
+      });
+  if (!trouble.ok()) return FailVerb("dump", trouble.status().message(), 1);
+  if (!trouble->empty()) VerbLine("dump", *trouble);
+  if (ranks.empty()) return FailVerb("dump", "no rank of the job runs", 1);
+  const int printed = PrintText(StacksText(std::move(ranks)));
+  return any ? printed : 1;
 }
 
 std::vector<TraceRecord> RecordsIn(const std::string& bytes, int64_t offset_ns) {
@@ -53,28 +97,6 @@ std::vector<TraceRecord> RecordsIn(const std::string& bytes, int64_t offset_ns) 
     if (record.kind != TraceKind::kName) record.stamp += static_cast<uint64_t>(offset_ns);
   }
   return records;
-}
-
-// All rings; `trouble`: a sentence about those that are missing.
-Result<std::vector<Ring>> ReceiveRings(ViewClient& client, std::string* trouble) {
-  std::vector<Ring> rings;
-  for (;;) {
-    std::string line, bytes;
-    while (!client.TakeLine(&line)) {
-      if (Status came = client.Receive(kPatience); !came.ok()) return came;
-    }
-    Result<RingHead> head = ParseRingHead(line);
-    if (!head.ok()) return head.status();
-    if (head->end) {
-      *trouble = head->trouble;
-      return rings;
-    }
-    if (head->bytes > RingHead::kMostBytes) return InvalidArgument("a ring is too large");
-    while (!client.TakeBytes(head->bytes, &bytes)) {
-      if (Status came = client.Receive(kPatience); !came.ok()) return came;
-    }
-    rings.push_back({*head, RecordsIn(bytes, head->offset_ns)});
-  }
 }
 
 // Of all events.
@@ -132,24 +154,28 @@ int DumpVerb(const std::vector<std::string>& args) {
   if (!wish.ok()) return FailVerb("dump", wish.status().message());
   const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), JobIdFor(wish->job));
   if (!job.ok()) return FailVerb("dump", job.status().message());
+  if (wish->stacks) return DumpStacks(*job);
   if (wish->file.empty()) wish->file = "hvd-dump-" + *job + ".json";
   if (Status may = TraceFile::Check(wish->file); !may.ok()) return FailVerb("dump", may.message());
   Result<ViewClient> client = ViewClient::Ask(*job, kAskDump);
   if (!client.ok()) return FailVerb("dump", client.status().message(), 1);
-  std::string trouble;
-  const Result<std::vector<Ring>> rings = ReceiveRings(*client, &trouble);
-  if (!rings.ok()) return FailVerb("dump", rings.status().message(), 1);
-  if (rings->empty())
+  std::vector<Ring> rings;
+  const Result<std::string> trouble =
+      ReceiveParts(*client, [&](const RingHead& head, const std::string& bytes) {
+        rings.push_back({head, RecordsIn(bytes, head.offset_ns)});
+      });
+  if (!trouble.ok()) return FailVerb("dump", trouble.status().message(), 1);
+  if (rings.empty())
     return FailVerb(
         "dump",
-        "no rank of the job has called hvd.init() yet" + (trouble.empty() ? "" : "; " + trouble),
+        "no rank of the job has called hvd.init() yet" + (trouble->empty() ? "" : "; " + *trouble),
         1);
-  const Span span = SpanOf(*rings);
-  if (Status written = WriteRings(*rings, span, wish->file); !written.ok())
+  const Span span = SpanOf(rings);
+  if (Status written = WriteRings(rings, span, wish->file); !written.ok())
     return FailVerb("dump", written.message(), 1);
-  if (!trouble.empty()) VerbLine("dump", trouble);
+  if (!trouble->empty()) VerbLine("dump", *trouble);
   return PrintText(wish->file + ": " + Counted(span.events, "event", "events") + " of " +
-                   Counted(rings->size(), "rank", "ranks") + ", the last " +
+                   Counted(rings.size(), "rank", "ranks") + ", the last " +
                    SecondsText(Duration(span.last_ns - span.first_ns)) + "\n");
 }
 

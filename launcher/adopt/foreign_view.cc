@@ -15,6 +15,7 @@ ForeignView::ForeignView(asio::io_context& io, std::string job_id,
       job_id_(std::move(job_id)),
       generations_(generations),
       recorders_(io, [this](const ToDriver& answer) { Take(answer); }),
+      stacks_(io, [this](const ToDriver& answer) { Take(answer); }),
       live_(io, Hooks()) {}
 
 // This host is number 0, and there is no other.
@@ -58,11 +59,20 @@ JobView ForeignView::Outline() const {
   return view;
 }
 
+std::vector<StackReader::Worker> ForeignView::Ranks() const {
+  std::vector<StackReader::Worker> ranks;
+  for (const RankView& rank : Outline().ranks) {
+    if (rank.pid > 0) ranks.push_back({rank.worker, rank.pid});
+  }
+  return ranks;
+}
+
 // Its answer must not come while the service still asks.
 void ForeignView::Ask(const ToAgent& question) {
   asio::post(io_, [this, question] {
     if (const auto* counts = std::get_if<AskCounts>(&question)) recorders_.Answer(*counts);
     if (const auto* rings = std::get_if<AskRings>(&question)) recorders_.Answer(*rings);
+    if (const auto* stacks = std::get_if<AskStacks>(&question)) stacks_.Answer(*stacks, Ranks());
   });
 }
 
@@ -71,6 +81,8 @@ void ForeignView::Take(const ToDriver& answer) {
     if (Status taken = live_.Take(0, *counts); !taken.ok()) LogError(taken.message());
   } else if (const auto* ring = std::get_if<RingTold>(&answer)) {
     live_.Take(0, *ring);
+  } else if (const auto* stacks = std::get_if<StacksTold>(&answer)) {
+    live_.Take(0, *stacks);
   } else if (const auto* over = std::get_if<RingsOver>(&answer)) {
     live_.Take(0, *over);
   }

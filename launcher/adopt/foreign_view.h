@@ -13,6 +13,7 @@
 #include "launcher/generation/host_generations.h"
 #include "launcher/live/live_service.h"
 #include "launcher/live/recorder_reader.h"
+#include "launcher/stall/stack_reader.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/status.h"
 
@@ -31,6 +32,7 @@ class ForeignView {
  private:
   LiveService::Hooks Hooks();
   JobView Outline() const;
+  std::vector<StackReader::Worker> Ranks() const;
   void Ask(const ToAgent& question);
   void Take(const ToDriver& answer);
 
@@ -39,6 +41,7 @@ class ForeignView {
   const HostGenerations& generations_;
   const HostClock clock_ = HostClock::Ours();
   RecorderReader recorders_;
+  StackReader stacks_;
   LiveService live_;
 };
 

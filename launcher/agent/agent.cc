@@ -44,6 +44,7 @@
 #include "launcher/process/uncaught.h"
 #include "launcher/relay/relay_end.h"
 #include "launcher/stall/rank_examiner.h"
+#include "launcher/stall/stack_reader.h"
 #include "launcher/tree/tree_member.h"
 #include "launcher/tuning/job_tuner.h"
 #include "launcher/wire/messages.h"
@@ -145,6 +146,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   SteadyClock clock_;
   RankExaminer examiner_;
   RecorderReader recorders_;
+  StackReader stacks_;
   JobTuner tuner_;
 };
 
@@ -189,6 +191,7 @@ Agent::Agent(AgentOptions options)
           }),
       examiner_(io_, clock_, [this](const ToDriver& message) { Send(message); }),
       recorders_(io_, [this](const ToDriver& message) { driver_.Send(message); }),
+      stacks_(io_, [this](const ToDriver& message) { driver_.Send(message); }),
       tuner_(
           io_, TuningMemory(TuningFolder(GetEnv)),
           [this](const std::string& text) { Send(AgentWarning{text}); },
@@ -247,6 +250,7 @@ void Agent::OnDriverMessage(ToAgent message) {
       [this](const ExamineRanks& question) { examiner_.Answer(question); },
       [this](const AskCounts& question) { recorders_.Answer(question); },
       [this](const AskRings& question) { recorders_.Answer(question); },
+      [this](const AskStacks& question) { stacks_.Answer(question, workers_.Running()); },
       [this](const TraceTaken& taken) { traces_.Taken(taken.bytes); },
       [this](const TreeDown& entries) { tree_.Down(entries); },
       [this](const UseRelay& use) { relay_.Use(use); },

@@ -38,6 +38,15 @@ Status RecorderMessages::Take(uint32_t host, const RingTold& told) {
   return Status::Ok();
 }
 
+Status RecorderMessages::Take(uint32_t host, const StacksTold& told) {
+  for (const WorkerStacks& stacks : told.workers) {
+    if (Status own = CheckWorker(stacks.worker, host, parts_.state.plan.ranks); !own.ok())
+      return own;
+  }
+  parts_.live.Take(host, told);
+  return Status::Ok();
+}
+
 Status RecorderMessages::Take(uint32_t host, const RingsOver& over) {
   parts_.live.Take(host, over);
   return Status::Ok();

@@ -25,6 +25,7 @@ class RecorderMessages {
   Status Take(uint32_t host, const CountsTold& told);
   Status Take(uint32_t host, const RingTold& told);
   Status Take(uint32_t host, const RingsOver& over);
+  Status Take(uint32_t host, const StacksTold& told);
 
  private:
   DriverParts& parts_;

@@ -1,6 +1,7 @@
 #include "launcher/live/live_service.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "launcher/live/metrics_text.h"
@@ -23,7 +24,8 @@ LiveService::LiveService(asio::io_context& io, Hooks hooks)
       hooks_(std::move(hooks)),
       look_timer_(io),
       dump_timer_(io),
-      server_(io, {[this] { Look(); }, [this](uint64_t client) { BeginDump(client); },
+      server_(io, {[this] { Look(); },
+                   [this](uint64_t client, Dumped dumped) { BeginDump(client, dumped); },
                    [this](uint64_t client) {
                      if (dump_ && dump_->client == client && dump_->answered) AskNext();
                    }}) {}
@@ -120,14 +122,15 @@ JobView LiveService::View() const {
 
 // ---- dumps, one at a time
 
-void LiveService::BeginDump(uint64_t client) {
-  dump_clients_.push_back(client);
+void LiveService::BeginDump(uint64_t client, Dumped dumped) {
+  dump_clients_.emplace_back(client, dumped);
   if (dump_) return;
-  while (!dump_clients_.empty() && !server_.Has(dump_clients_.front())) dump_clients_.pop_front();
+  while (!dump_clients_.empty() && !server_.Has(dump_clients_.front().first))
+    dump_clients_.pop_front();
   if (dump_clients_.empty()) return;
   const std::vector<uint32_t> hosts = hooks_.hosts();
   Dump dump;
-  dump.client = dump_clients_.front();
+  std::tie(dump.client, dump.dumped) = dump_clients_.front();
   dump.hosts = {hosts.begin(), hosts.end()};
   dump_ = std::move(dump);
   dump_clients_.pop_front();
@@ -138,7 +141,11 @@ void LiveService::AskNext() {
   if (dump_->hosts.empty() || !server_.Has(dump_->client)) return EndDump();
   dump_->answered = false;
   dump_->number = ++number_;
-  hooks_.send(dump_->hosts.front(), AskRings{dump_->number});
+  if (dump_->dumped == Dumped::kEvents) {
+    hooks_.send(dump_->hosts.front(), AskRings{dump_->number});
+  } else {
+    hooks_.send(dump_->hosts.front(), AskStacks{dump_->number});
+  }
   dump_timer_.expires_after(kHostLimit);
   dump_timer_.async_wait([this](const asio::error_code& error) {
     if (!error && dump_ && !dump_->answered) EndHost(false);
@@ -156,6 +163,23 @@ void LiveService::Take(uint32_t host, const RingTold& told) {
   head.uncertainty_ns = offset.uncertainty_ns();
   head.bytes = told.records.size();
   server_.Send(dump_->client, RingHeadJson(head) + "\n" + told.records);
+}
+
+void LiveService::Take(uint32_t host, const StacksTold& told) {
+  if (!dump_ || told.number != dump_->number || dump_->hosts.front() != host) return;
+  const JobView outline = hooks_.outline();
+  for (const WorkerStacks& stacks : told.workers) {
+    const auto rank = std::ranges::find(outline.ranks, stacks.worker, &RankView::worker);
+    if (rank == outline.ranks.end()) continue;
+    RingHead head;
+    head.rank = rank->rank;
+    head.host = hooks_.name_of(host);
+    head.generation = outline.generation;
+    head.bytes = stacks.text.size();
+    head.trouble = stacks.reason;
+    server_.Send(dump_->client, RingHeadJson(head) + "\n" + stacks.text);
+  }
+  EndHost(true);
 }
 
 void LiveService::Take(uint32_t host, const RingsOver& over) {
@@ -182,9 +206,9 @@ void LiveService::EndDump() {
   server_.Finish(dump_->client);
   dump_.reset();
   if (!dump_clients_.empty()) {
-    const uint64_t next = dump_clients_.front();
+    const auto [client, dumped] = dump_clients_.front();
     dump_clients_.pop_front();
-    BeginDump(next);
+    BeginDump(client, dumped);
   }
 }
 

@@ -54,6 +54,7 @@ class LiveService {
   Status Take(uint32_t host, const CountsTold& told);
   void Take(uint32_t host, const RingTold& told);
   void Take(uint32_t host, const RingsOver& over);
+  void Take(uint32_t host, const StacksTold& told);
 
  private:
   // The last facts that an agent told of one worker, and those before.
@@ -67,6 +68,7 @@ class LiveService {
   // A dump under way.
   struct Dump {
     uint64_t client = 0;
+    Dumped dumped = Dumped::kEvents;
     std::deque<uint32_t> hosts;  // still to be asked; the first one is being asked
     uint32_t number = 0;         // of the question
     bool answered = false;       // its host has sent all; the client takes it
@@ -78,7 +80,7 @@ class LiveService {
   void AskAll();
   void PublishView();
   JobView View() const;
-  void BeginDump(uint64_t client);
+  void BeginDump(uint64_t client, Dumped dumped);
   void AskNext();
   void EndHost(bool answered);
   void EndDump();
@@ -93,7 +95,7 @@ class LiveService {
   std::set<uint32_t> awaited_;       // hosts that have not answered the last question
   bool published_ = true;            // their answers
   std::map<uint32_t, Looks> looks_;  // by worker
-  std::deque<uint64_t> dump_clients_;
+  std::deque<std::pair<uint64_t, Dumped>> dump_clients_;
   std::optional<Dump> dump_;
   std::map<uint32_t, HostOffset> offsets_;
 };

@@ -130,7 +130,8 @@ std::string RingHeadJson(const RingHead& head) {
                {"generation", head.generation},
                {"offset_ns", head.offset_ns},
                {"uncertainty_ns", head.uncertainty_ns},
-               {"bytes", head.bytes}});
+               {"bytes", head.bytes},
+               {"trouble", head.trouble}});
 }
 
 Result<RingHead> ParseRingHead(std::string_view line) { return Parse(line, HeadOf); }

@@ -25,7 +25,7 @@ struct RingHead {
   int64_t offset_ns = 0, uncertainty_ns = 0;
   uint64_t bytes = 0;
   bool end = false;
-  std::string trouble;  // of the end: names the missing part; empty: all is there
+  std::string trouble;  // what is missing and why; empty: all is there
 
   static constexpr uint64_t kMostBytes = 64 << 20;
 };

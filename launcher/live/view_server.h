@@ -3,6 +3,7 @@
 // one packet what it wants; the answer is a stream of bytes, in packets of any size:
 //   top    a line of JSON (view_json.h) each time the owner publishes one, until the client closes
 //   dump   rings (RingHead and records), and their end
+//   stacks the same with what py-spy wrote of each rank in the place of records
 //
 // A slow client gets fewer views; one that takes nothing for 30 s is dropped, as is one that says
 // anything else. One thread, that of the io_context; nothing waits.
@@ -23,7 +24,9 @@
 namespace hvd {
 
 inline constexpr std::string_view kViewAddress = "hvd-view-";
-inline constexpr std::string_view kAskTop = "top", kAskDump = "dump";
+inline constexpr std::string_view kAskTop = "top", kAskDump = "dump", kAskStacks = "stacks";
+// What a dump consists of.
+enum class Dumped : uint8_t { kEvents, kStacks };
 // Of one packet.
 inline constexpr size_t kViewPacket = 32 * 1024;
 
@@ -32,7 +35,7 @@ class ViewServer {
   struct Callbacks {
     // The first client wants views, or the last one wants no more.
     std::function<void()> viewers_changed;
-    std::function<void(uint64_t client)> dump_wanted;
+    std::function<void(uint64_t client, Dumped)> dump_wanted;
     // All that was sent to a client of a dump has left, or the client has.
     std::function<void(uint64_t client)> drained;
   };

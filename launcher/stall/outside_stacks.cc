@@ -19,10 +19,10 @@
 namespace hvd {
 namespace {
 
-// Less than the time in which an agent has to answer.
-constexpr auto kLimit = std::chrono::milliseconds(600);
 constexpr size_t kMostRead = 256 * 1024;
 constexpr const char* kProgram = "py-spy";
+
+std::string Path() { return GetEnv("PATH").value_or(kDefaultPath); }
 
 // The user has turned stacks off.
 bool MayNotBeRead(pid_t pid) {
@@ -32,22 +32,24 @@ bool MayNotBeRead(pid_t pid) {
 
 }  // namespace
 
-void OutsideStacks::Ask(const std::vector<pid_t>& pids, std::function<void(const Texts&)> done) {
+bool OutsideStacks::IsInstalled() { return !FindProgram(kProgram, Path(), "/").path.empty(); }
+
+void OutsideStacks::Ask(const std::vector<pid_t>& pids, std::function<void(const Texts&)> done,
+                        Duration limit, Errors errors) {
   Forget();
   done_ = std::move(done);
-  const std::string path = GetEnv("PATH").value_or(kDefaultPath);
-  const bool installed = !pids.empty() && !FindProgram(kProgram, path, "/").path.empty();
+  const bool installed = !pids.empty() && IsInstalled();
   for (pid_t pid : pids) {
-    if (installed && !MayNotBeRead(pid)) (void)Begin(pid, path);
+    if (installed && !MayNotBeRead(pid)) (void)Begin(pid, Path(), errors);
   }
   if (readings_.empty()) return asio::post(io_, [this] { End(); });
-  limit_timer_.expires_after(kLimit);
+  limit_timer_.expires_after(limit);
   limit_timer_.async_wait([this](const asio::error_code& error) {
     if (!error) End();
   });
 }
 
-bool OutsideStacks::Begin(pid_t subject, const std::string& path) {
+bool OutsideStacks::Begin(pid_t subject, const std::string& path, Errors errors) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
   UniqueFd read_end(ends[0]), write_end(ends[1]);
@@ -58,7 +60,8 @@ bool OutsideStacks::Begin(pid_t subject, const std::string& path) {
   request.environment = {"PATH=" + path, "LC_ALL=C"};
   request.directory = std::string(1, '/');  // g++ 12 warns of memcpy inside of an assigned literal
   const SpawnOutcome spawned =
-      SpawnProgram(request, {.stdout_fd = write_end.get(), .stderr_fd = null.get()});
+      SpawnProgram(request, {.stdout_fd = write_end.get(),
+                             .stderr_fd = errors == Errors::kKept ? write_end.get() : null.get()});
   if (spawned.pid == 0) return false;
   auto reading = std::make_unique<Reading>();
   reading->subject = subject;

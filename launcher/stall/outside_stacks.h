@@ -9,6 +9,8 @@
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "launcher/process/byte_pump.h"
+#include "runtime/base/clock.h"
 
 namespace hvd {
 
@@ -27,9 +30,16 @@ class OutsideStacks {
   ~OutsideStacks() { Forget(); }
   OutsideStacks(const OutsideStacks&) = delete;
 
-  // `done` is called from the io_context when all have been read, or 0.6 s are over; with
-  // nothing where py-spy is not on PATH. A question that has no answer yet is forgotten.
-  void Ask(const std::vector<pid_t>& pids, std::function<void(const Texts&)> done);
+  // Less than the time in which an agent has to answer an examination.
+  static constexpr Duration kShort = std::chrono::milliseconds(600);
+  enum class Errors : uint8_t { kDropped, kKept };  // what py-spy writes on stderr
+
+  // `done` is called from the io_context when all have been read, or the limit is over; without
+  // processes whose user has turned stacks off, and with nothing where py-spy is not on PATH. A
+  // question that has no answer yet is forgotten.
+  void Ask(const std::vector<pid_t>& pids, std::function<void(const Texts&)> done,
+           Duration limit = kShort, Errors errors = Errors::kDropped);
+  static bool IsInstalled();
 
  private:
   struct Reading {
@@ -38,7 +48,7 @@ class OutsideStacks {
     std::unique_ptr<BytePump> output;
   };
 
-  bool Begin(pid_t subject, const std::string& path);
+  bool Begin(pid_t subject, const std::string& path, Errors errors);
   void Take(Reading* reading, std::string_view bytes);
   void End();
   void Forget();

@@ -25,6 +25,7 @@ void Fields(auto& f, MaybeConst<WorkerCounts> auto& m) {
   f(m.worker, m.rank, m.activity, m.operations, m.bytes, m.steps, m.commits, m.last, m.waited_ns,
     m.collective, m.last_submitted);
 }
+void Fields(auto& f, MaybeConst<WorkerStacks> auto& m) { f(m.worker, m.text, m.reason); }
 void Fields(auto& f, MaybeConst<ProcessEnd> auto& m) { f(m.by_signal, m.value); }
 void Fields(auto& f, MaybeConst<CommandFacts> auto& m) {
   f(m.program, m.directory, m.found, m.real, m.version, m.error, m.directory_error);
@@ -132,6 +133,8 @@ void Fields(auto& f, MaybeConst<PairMeasured> auto& m) {
 void Fields(auto& f, MaybeConst<ExamineRanks> auto& m) { f(m.number, m.generation, m.stacks); }
 void Fields(auto& f, MaybeConst<AskCounts> auto& m) { f(m.number, m.measure_ms); }
 void Fields(auto& f, MaybeConst<AskRings> auto& m) { f(m.number); }
+void Fields(auto& f, MaybeConst<AskStacks> auto& m) { f(m.number); }
+void Fields(auto& f, MaybeConst<StacksTold> auto& m) { f(m.number, m.workers); }
 void Fields(auto& f, MaybeConst<RingsOver> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<CountsTold> auto& m) {
   f(m.number, m.generation, m.at_ns, m.workers);

@@ -246,6 +246,10 @@ struct AskCounts {
   uint32_t number = 0;
   uint32_t measure_ms = 0;
 };
+// Asks for the Python stacks of the workers that run on a host. Answered by StacksTold.
+struct AskStacks {
+  uint32_t number = 0;
+};
 // Asks for the contents of the trace rings of a host. Answered by RingTold for each rank of the
 // last generation, then RingsOver.
 struct AskRings {
@@ -513,6 +517,16 @@ struct CountsTold {
   int64_t at_ns = 0;  // by the host's steady clock
   std::vector<WorkerCounts> workers;
 };
+// What py-spy wrote of a worker, or of the Python that its command has started.
+struct WorkerStacks {
+  uint32_t worker = 0;
+  std::string text;    // empty: it could not be read
+  std::string reason;  // why not, a sentence without its subject
+};
+struct StacksTold {
+  uint32_t number = 0;
+  std::vector<WorkerStacks> workers;
+};
 // Like TraceRecords, of a ring as it is.
 struct RingTold {
   uint32_t number = 0;
@@ -539,7 +553,7 @@ using ToAgent =
                  OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
                  AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit,
                  TraceTaken, AskMemory, ExamineRanks, AskCounts, AskRings, AwaitPlaces,
-                 MasterPortTaken, ForwardSignal>;
+                 MasterPortTaken, ForwardSignal, AskStacks>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
@@ -547,7 +561,8 @@ using ToDriver =
                  HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
                  MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
-                 PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded, GenerationIdle>;
+                 PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded, GenerationIdle,
+                 StacksTold>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

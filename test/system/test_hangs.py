@@ -3,10 +3,13 @@
 import json
 import os
 import re
+import shutil
+import subprocess
+import sys
 import time
 
 import pytest
-from conftest import WORKERS
+from conftest import DEADLINE, WORKERS, hvdrun_path, read_until
 from test_played_hosts import PYTHON, has_modules
 
 pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
@@ -182,3 +185,44 @@ def test_py_spy_is_not_asked_where_stacks_are_not_wanted(hang, tmp_path, monkeyp
     asked = py_spy(tmp_path, monkeypatch, "true")
     job = hang("deaf", "--no-stall-check-stacks", limit=LIMIT)
     assert job.code == STALLED and not asked.exists(), job.err
+
+
+def stacks_of(job_id):
+    return subprocess.run([hvdrun_path(), "dump", "--stacks", job_id], capture_output=True, text=True, timeout=DEADLINE)
+
+
+def test_stacks_of_any_script_are_read_from_outside_and_equal_ones_shown_once(start, tmp_path, monkeypatch):
+    """Three ranks that know nothing of Horovod, behind a shell; the stand-in shows the argument of each."""
+    asked = py_spy(tmp_path, monkeypatch, "printf 'Process %s: python\\nPython v3.11\\n\\nThread %s (idle): \"MainThread\"\\n    ' $5 $5\n"
+                                          "tr '\\0' ' ' < /proc/$5/environ | grep -o 'MYPLACE=[a-z]*'")
+    script = "import time; print('runs', flush=True); time.sleep(600)"
+    job = start("-np", 3, "sh", "-c", f"[ $RANK = 1 ] && export MYPLACE=save || export MYPLACE=reduce; {sys.executable} -c \"{script}\"; true")
+    read_until(job.process.stdout, "runs", 3)
+    done = stacks_of(job.job_id())
+    host = re.search(r"rank 1 on host (\S+):", done.stdout).group(1)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (f'ranks 0,2 on host {host}:\n  Thread (idle): "MainThread"\n      MYPLACE=reduce\n'
+                           f'rank 1 on host {host}:\n  Thread (idle): "MainThread"\n      MYPLACE=save\n')
+    assert len(asked.read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("then, why", [
+    ("echo 'Error: Permission Denied: try again as root' >&2; exit 1", "py-spy says: Error: Permission Denied: try again as root"),
+    (None, "py-spy is not on the PATH of its host: pip install py-spy"),
+])
+def test_stacks_that_cannot_be_read_say_why(start, tmp_path, monkeypatch, then, why):
+    if then:
+        py_spy(tmp_path, monkeypatch, then)
+    else:
+        monkeypatch.setenv("PATH", "/usr/bin:/bin")
+        assert not shutil.which("py-spy")
+    job = start("-np", 2, "sh", "-c", "echo runs; sleep 600")
+    read_until(job.process.stdout, "runs", 2)
+    done = stacks_of(job.job_id())
+    assert done.returncode == 1 and f"ranks 0-1 on host " in done.stdout and f": no stacks; {why}" in done.stdout, done
+
+
+@pytest.mark.parametrize("args", [["--stacks", "-o", "x"], ["--stack"], ["--stacks", "a", "b"]])
+def test_wrong_wishes_for_stacks_are_one_sentence(args):
+    done = subprocess.run([hvdrun_path(), "dump", *args], capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and done.stdout == "", done

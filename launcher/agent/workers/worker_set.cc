@@ -225,6 +225,14 @@ void WorkerSet::Answer(const AskMemory& question) {
     owner_.Send(MemoryTold{question.rank, *bytes});
 }
 
+std::vector<StackReader::Worker> WorkerSet::Running() const {
+  std::vector<StackReader::Worker> running;
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].running) running.push_back({NumberOf(slot), slots_[slot].pid});
+  }
+  return running;
+}
+
 void WorkerSet::Resend() {
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot].pid != 0) owner_.Send(WorkerStarted{NumberOf(slot), slots_[slot].pid});

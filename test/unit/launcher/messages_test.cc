@@ -70,6 +70,7 @@ std::vector<ToAgent> OneOfEachToAgent() {
   all.emplace_back(AskMemory{1});
   all.emplace_back(AskCounts{1, 5000});
   all.emplace_back(AskRings{1});
+  all.emplace_back(AskStacks{1});
   all.emplace_back(AwaitPlaces{});
   all.emplace_back(AddWorkers{{2}, {{2, 1, 0, 1, 0, 2}}, 3, 0, "10.0.0.1", 4711, 1, "stock"});
   all.emplace_back(SignalWorker{1, 9});
@@ -128,6 +129,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
       CountsTold{1, 3, 9, {{0, 1, RankActivity::kWaiting, 1, 2, 3, 4, 5, 6, 0, "grad"}, {}}});
   all.emplace_back(RingTold{1, 2, 3, 4, "records"});
   all.emplace_back(RingsOver{1});
+  all.emplace_back(StacksTold{1, {{2, "text", ""}, {3, "", "reason"}}});
   all.emplace_back(PlacesRefused{"no"});
   all.emplace_back(PlaceTaken{1, 2});
   all.emplace_back(MasterPortTaken{7, 29500, "h"});
@@ -173,6 +175,7 @@ constexpr const char* kToAgentBytes[] = {
     "1b01000000",
     "1d0100000088130000",
     "1e01000000",
+    "2201000000",
     "1f",
     "15010000000200000001000000020000000100000000000000010000000000000002000000030000000008000000"
     "31302e302e302e3167120000010000000500000073746f636b",
@@ -232,6 +235,8 @@ constexpr const char* kToDriverBytes[] = {
     "000000000000000000000000000000",
     "240100000002000000030000000400000000000000070000007265636f726473",
     "2501000000",
+    "2b0100000002000000020000000400000074657874000000000300000000000000"
+    "06000000726561736f6e",
     "26020000006e6f",
     "270100000002000000",
     "28070000003c7300000100000068",

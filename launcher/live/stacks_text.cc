@@ -1,0 +1,70 @@
+#include "launcher/live/stacks_text.h"
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "launcher/text/rank_ranges.h"
+#include "runtime/base/text/printable_text.h"
+
+namespace hvd {
+namespace {
+
+// "Thread 12 (idle): \"MainThread\"" without the number; "Process ..." and "Python v..." go.
+std::string Comparable(const std::string& text) {
+  std::istringstream lines(text);
+  std::string kept, line;
+  while (std::getline(lines, line)) {
+    if (line.empty() || line.starts_with("Process ") || line.starts_with("Python v")) continue;
+    if (line.starts_with("Thread ")) {
+      const size_t number = std::string("Thread ").size();
+      line.erase(number,
+                 std::min(line.find_first_not_of("0123456789abcdefxABCDEF", number), line.size()) -
+                     number);
+      line.erase(line.find_last_not_of(' ') + 1);
+      if (const size_t two = line.find("  "); two != std::string::npos) line.erase(two, 1);
+    }
+    kept += "  " + Printable(line) + "\n";
+  }
+  return kept;
+}
+
+struct Group {
+  std::vector<uint32_t> ranks;
+  std::vector<std::string> hosts;
+  std::string text, reason;
+};
+
+void Add(Group* group, const RankStacks& stacks) {
+  group->ranks.push_back(stacks.rank);
+  if (std::ranges::find(group->hosts, stacks.host) == group->hosts.end())
+    group->hosts.push_back(stacks.host);
+}
+
+std::string Heading(const Group& group) {
+  std::string hosts;
+  for (const std::string& host : group.hosts) hosts += (hosts.empty() ? "" : ", ") + host;
+  return (group.ranks.size() == 1 ? "rank " : "ranks ") + RankRanges(group.ranks) +
+         (group.hosts.size() == 1 ? " on host " : " on hosts ") + hosts +
+         (group.reason.empty() ? ":\n" : ": no stacks; " + group.reason + "\n") + group.text;
+}
+
+}  // namespace
+
+std::string StacksText(std::vector<RankStacks> ranks) {
+  std::ranges::sort(ranks, {}, &RankStacks::rank);
+  std::vector<Group> groups;
+  for (const RankStacks& stacks : ranks) {
+    const std::string text = Comparable(stacks.text);
+    auto equal = std::ranges::find_if(groups, [&](const Group& group) {
+      return group.text == text && group.reason == stacks.reason;
+    });
+    if (equal == groups.end()) equal = groups.insert(equal, {{}, {}, text, stacks.reason});
+    Add(&*equal, stacks);
+  }
+  std::string all;
+  for (const Group& group : groups) all += Heading(group);
+  return all;
+}
+
+}  // namespace hvd

@@ -1,0 +1,83 @@
+#include "launcher/stall/stack_reader.h"
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "launcher/process/process_tree.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+constexpr auto kLimit = std::chrono::seconds(5);
+constexpr size_t kMostReason = 300;
+
+bool RunsPython(pid_t pid) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink(Format("/proc/{}/exe", pid), error);
+  return !error && program.filename().string().starts_with("python");
+}
+
+bool HasStacks(std::string_view text) { return text.find("Thread ") != text.npos; }
+
+// The last line that py-spy wrote.
+std::string LastLine(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return std::string(text.substr(text.rfind('\n') + 1, kMostReason));
+}
+
+std::string ReasonOf(const std::string* text, bool installed) {
+  if (!installed)
+    return "py-spy is not on the PATH of its host: pip install py-spy, or hvdrun[stacks]";
+  if (text == nullptr) return "--no-stall-check-stacks forbids it";
+  if (text->empty()) return Format("py-spy did not answer within {} s", kLimit.count());
+  return "py-spy says: " + LastLine(*text);
+}
+
+}  // namespace
+
+pid_t PythonBelow(pid_t root, const std::vector<ProcessInfo>& all,
+                  const std::function<bool(pid_t)>& runs_python) {
+  std::deque<pid_t> next{root};
+  while (!next.empty()) {
+    const pid_t pid = next.front();
+    next.pop_front();
+    if (runs_python(pid)) return pid;
+    for (const ProcessInfo& process : all) {
+      if (process.parent == pid && process.state != 'Z') next.push_back(process.pid);
+    }
+  }
+  return root;
+}
+
+void StackReader::Answer(const AskStacks& question, const std::vector<Worker>& workers) {
+  const std::vector<ProcessInfo> all = ListProcesses();
+  std::vector<pid_t> pids;
+  for (const Worker& worker : workers) pids.push_back(PythonBelow(worker.pid, all, RunsPython));
+  const bool installed = OutsideStacks::IsInstalled();
+  outside_.Ask(
+      pids,
+      [this, number = question.number, workers, pids,
+       installed](const OutsideStacks::Texts& texts) {
+        StacksTold told{number, {}};
+        for (size_t i = 0; i < workers.size(); ++i) {
+          const auto found = texts.find(pids[i]);
+          const std::string* text = found == texts.end() ? nullptr : &found->second;
+          WorkerStacks stacks{workers[i].worker, "", ""};
+          if (text != nullptr && HasStacks(*text)) {
+            stacks.text = *text;
+          } else {
+            stacks.reason = ReasonOf(text, installed);
+          }
+          told.workers.push_back(std::move(stacks));
+        }
+        send_(told);
+      },
+      kLimit, OutsideStacks::Errors::kKept);
+}
+
+}  // namespace hvd

@@ -1,0 +1,46 @@
+// StackReader: what the Python of each worker of this host does just now, for hvdrun dump --stacks.
+// Read from outside by py-spy, whatever the script uses and without stopping it.
+//
+// One thread, that of the io_context; it never waits.
+#ifndef HVD_LAUNCHER_STALL_STACK_READER_H_
+#define HVD_LAUNCHER_STALL_STACK_READER_H_
+
+#include <sys/types.h>
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "launcher/process/one_process.h"
+#include "launcher/stall/outside_stacks.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+// The process of `root` and those below it that runs Python, the nearest one first: the rank behind
+// `sh -c`, `uv run` or `conda run`. `root` itself where none does. Pure.
+pid_t PythonBelow(pid_t root, const std::vector<ProcessInfo>& all,
+                  const std::function<bool(pid_t)>& runs_python);
+
+class StackReader {
+ public:
+  struct Worker {
+    uint32_t worker = 0;
+    pid_t pid = 0;
+  };
+
+  StackReader(asio::io_context& io, std::function<void(const ToDriver&)> send)
+      : outside_(io), send_(std::move(send)) {}
+
+  // Answered by StacksTold; a question that has no answer yet is forgotten. `workers` run.
+  void Answer(const AskStacks& question, const std::vector<Worker>& workers);
+
+ private:
+  OutsideStacks outside_;
+  const std::function<void(const ToDriver&)> send_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_STALL_STACK_READER_H_

@@ -1,0 +1,20 @@
+#include "launcher/stall/stack_reader.h"
+
+#include <gtest/gtest.h>
+
+namespace hvd {
+namespace {
+
+const std::vector<ProcessInfo> kProcesses = {
+    {10, 1, 10, 'S', 0}, {11, 10, 10, 'S', 0}, {12, 10, 10, 'Z', 0}, {13, 11, 10, 'S', 0}};
+
+TEST(PythonBelow, IsTheNearestProcessThatRunsIt) {
+  const auto is = [](pid_t wanted) { return [wanted](pid_t pid) { return pid == wanted; }; };
+  EXPECT_EQ(PythonBelow(10, kProcesses, is(10)), 10);
+  EXPECT_EQ(PythonBelow(10, kProcesses, is(13)), 13) << "behind sh -c and uv run";
+  EXPECT_EQ(PythonBelow(10, kProcesses, is(12)), 10) << "it has ended";
+  EXPECT_EQ(PythonBelow(10, kProcesses, is(99)), 10) << "none does";
+}
+
+}  // namespace
+}  // namespace hvd
