@@ -95,14 +95,17 @@ std::string CommandTyped(const ParsedCommandLine& parsed) {
 
 }  // namespace
 
-std::vector<DetachedJob> DetachedJobs() {
-  std::vector<DetachedJob> jobs = ReadDetachedJobs(DetachedJobsFolder(GetEnv));
-  for (DetachedJob& job : jobs) (void)Tend(&job);
+Result<std::vector<DetachedJob>> DetachedJobs() {
+  Result<std::vector<DetachedJob>> jobs = ReadDetachedJobs(DetachedJobsFolder(GetEnv));
+  if (!jobs.ok()) return jobs;
+  for (DetachedJob& job : *jobs) (void)Tend(&job);
   return jobs;
 }
 
 Result<DetachedJob> FindDetached(const std::string& name) {
-  Result<DetachedJob> job = DetachedJobNamed(ReadDetachedJobs(DetachedJobsFolder(GetEnv)), name);
+  const Result<std::vector<DetachedJob>> jobs = ReadDetachedJobs(DetachedJobsFolder(GetEnv));
+  if (!jobs.ok()) return jobs.status();
+  Result<DetachedJob> job = DetachedJobNamed(*jobs, name);
   if (!job.ok()) return job;
   if (Status tended = Tend(&*job); !tended.ok() && !job->end) return tended;
   if (!job->end && !IsOfThisMachine(*job))
@@ -126,7 +129,9 @@ int RunDetached(const ParsedCommandLine& parsed,
   // No pipe or file of the caller's is held open by a job that outlives it.
   CloseOtherDescriptors();
   const std::string jobs = DetachedJobsFolder(GetEnv);
-  ForgetOldJobs(DetachedJobs(), WallSeconds(), settings.detached_keep_seconds);
+  const Result<std::vector<DetachedJob>> old = DetachedJobs();
+  if (!old.ok()) return UsageError(old.status());
+  ForgetOldJobs(*old, WallSeconds(), settings.detached_keep_seconds);
   Result<std::string> folder = MakeJobFolder(jobs, NameFor(parsed.command));
   if (!folder.ok()) return UsageError(folder.status());
   DetachedJob job;

@@ -8,7 +8,9 @@ int ForgetVerb(const std::vector<std::string>& args) {
   if (args.size() != 1 || (args[0].starts_with('-') && args[0] != "--all"))
     return FailVerb("forget", "takes the name of one detached job that has ended, or --all");
   if (args[0] == "--all") {
-    ForgetOldJobs(DetachedJobs(), 0, -1e18);
+    const Result<std::vector<DetachedJob>> jobs = DetachedJobs();
+    if (!jobs.ok()) return FailVerb("forget", jobs.status().message());
+    ForgetOldJobs(*jobs, 0, -1e18);
     return 0;
   }
   const Result<DetachedJob> job = FindDetached(args[0]);

@@ -13,9 +13,10 @@ int PsVerb(const std::vector<std::string>& args) {
     return FailVerb("ps", "takes no arguments but --json; try hvdrun ps");
   }
   for (const std::string& sentence : EndDeadJobs()) VerbLine("ps", sentence);
-  const std::vector<DetachedJob> detached = DetachedJobs();
-  if (json) return PrintText(DetachedListJson(detached));
-  const std::string table = DetachedTable(detached, WallSeconds());
+  const Result<std::vector<DetachedJob>> detached = DetachedJobs();
+  if (!detached.ok()) VerbLine("ps", "detached jobs are not shown: " + detached.status().message());
+  if (json) return detached.ok() ? PrintText(DetachedListJson(*detached)) : kUsageError;
+  const std::string table = detached.ok() ? DetachedTable(*detached, WallSeconds()) : "";
   return PrintText(JobsTable(ListJobs()) + (table.empty() ? "" : "\n" + table));
 }
 

@@ -77,7 +77,7 @@ int ForgetVerb(const std::vector<std::string>& args);
 int RunDetached(const ParsedCommandLine& parsed,
                 const std::function<int(const DetachedJob& job)>& run);
 // The detached jobs of this user, tended; and one of them (detach.cc).
-std::vector<DetachedJob> DetachedJobs();
+Result<std::vector<DetachedJob>> DetachedJobs();
 Result<DetachedJob> FindDetached(const std::string& name);
 // The id of the detached job with this name; any other text as it is.
 std::string JobIdFor(const std::string& name);

@@ -85,6 +85,12 @@ Status CheckPrivate(const std::string& folder) {
   return Status::Ok();
 }
 
+// Who may write in hvdrun's own folder above it could put another one in its place.
+Status CheckBothPrivate(const std::string& jobs) {
+  HVD_RETURN_IF_ERROR(CheckPrivate(std::filesystem::path(jobs).parent_path()));
+  return CheckPrivate(jobs);
+}
+
 }  // namespace
 
 std::string DetachedJobsFolder(
@@ -120,11 +126,14 @@ Result<std::string> MakeJobFolder(const std::string& jobs, const std::string& fi
   if (jobs.empty())
     return InvalidArgument(
         "--detach keeps output below XDG_STATE_HOME or HOME, and neither is set");
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(jobs).parent_path(), error);
-  if (::mkdir(jobs.c_str(), S_IRWXU) != 0 && errno != EEXIST)
-    return SystemError("--detach cannot keep output in " + jobs, errno);
-  HVD_RETURN_IF_ERROR(CheckPrivate(jobs));
+  for (size_t end = jobs.find('/', 1); end != std::string::npos;
+       end = end == jobs.size() ? std::string::npos
+                                : std::min(jobs.find('/', end + 1), jobs.size())) {
+    const std::string folder = jobs.substr(0, end);
+    if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+      return SystemError("--detach cannot keep output in " + folder, errno);
+  }
+  HVD_RETURN_IF_ERROR(CheckBothPrivate(jobs));
   for (int number = 1; number <= kMostJobsOfOneName; ++number) {
     const std::string folder = Format("{}/{}-{}", jobs, first, number);
     if (::mkdir(folder.c_str(), S_IRWXU) == 0) return folder;
@@ -180,9 +189,11 @@ Result<DetachedJob> ReadDetachedJob(const std::string& folder) {
   return job;
 }
 
-std::vector<DetachedJob> ReadDetachedJobs(const std::string& jobs) {
+Result<std::vector<DetachedJob>> ReadDetachedJobs(const std::string& jobs) {
   std::vector<DetachedJob> found;
-  if (jobs.empty() || !CheckPrivate(jobs).ok()) return found;
+  struct stat facts {};
+  if (jobs.empty() || (::lstat(jobs.c_str(), &facts) != 0 && errno == ENOENT)) return found;
+  HVD_RETURN_IF_ERROR(CheckBothPrivate(jobs));
   std::error_code error;
   for (std::filesystem::directory_iterator at(jobs, error), end; !error && at != end;
        at.increment(error)) {

@@ -71,8 +71,9 @@ Result<DetachedJob> ParseDetachedJob(std::string_view text);
 std::string DetachedEndJson(const DetachedEnd& end);
 Result<DetachedEnd> ParseDetachedEnd(std::string_view text);
 
-// All of them, oldest first; those that are damaged or half made are left out.
-std::vector<DetachedJob> ReadDetachedJobs(const std::string& jobs);
+// All of them, oldest first; those that are damaged or half made are left out. None where there is
+// no folder; not ok: it is another user's, or no folder.
+Result<std::vector<DetachedJob>> ReadDetachedJobs(const std::string& jobs);
 // One, by its folder.
 Result<DetachedJob> ReadDetachedJob(const std::string& folder);
 // The one with this name; with none, the only one that has not ended. kInvalidArgument otherwise.

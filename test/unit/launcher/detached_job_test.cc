@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <ctime>
 #include <filesystem>
@@ -99,7 +100,7 @@ TEST_F(DetachedJobTest, IsReadAsItWasWritten) {
   const std::string folder = *MakeJobFolder(folder_ + "/jobs", "train");
   const DetachedJob job = Example(folder);
   ASSERT_TRUE(WriteWholeFile(folder + "/job", DetachedJobJson(job)).ok());
-  const std::vector<DetachedJob> found = ReadDetachedJobs(folder_ + "/jobs");
+  const std::vector<DetachedJob> found = *ReadDetachedJobs(folder_ + "/jobs");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(DetachedJobJson(found[0]), DetachedJobJson(job));
   EXPECT_FALSE(found[0].end);
@@ -118,7 +119,25 @@ TEST_F(DetachedJobTest, DamagedOnesAreNoJobs) {
     std::ofstream(folder + "/job") << text;
     EXPECT_FALSE(ReadDetachedJob(folder).ok()) << text;
   }
-  EXPECT_TRUE(ReadDetachedJobs(folder_ + "/jobs").empty());
+  EXPECT_TRUE(ReadDetachedJobs(folder_ + "/jobs")->empty());
+}
+
+TEST_F(DetachedJobTest, AFolderThatIsRefusedIsNotTakenForAnEmptyOne) {
+  EXPECT_TRUE(ReadDetachedJobs(folder_ + "/missing")->empty());
+  ASSERT_EQ(::symlink("/tmp", (folder_ + "/jobs").c_str()), 0);
+  EXPECT_THAT(ReadDetachedJobs(folder_ + "/jobs").status().message(), HasSubstr("is no folder"));
+}
+
+TEST_F(DetachedJobTest, NoFolderOnTheWayIsOpenToOthers) {
+  const mode_t before = ::umask(0);
+  const Result<std::string> made = MakeJobFolder(folder_ + "/state/hvdrun/jobs", "train");
+  ::umask(before);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  for (const char* part : {"/state", "/state/hvdrun", "/state/hvdrun/jobs"}) {
+    struct stat facts {};
+    ASSERT_EQ(::stat((folder_ + part).c_str(), &facts), 0);
+    EXPECT_EQ(facts.st_mode & 0777, 0700u) << part;
+  }
 }
 
 TEST_F(DetachedJobTest, TheShownPlaceIsKept) {
@@ -161,7 +180,7 @@ TEST_F(DetachedJobTest, OldOnesAreForgotten) {
   ASSERT_TRUE(WriteWholeFile(*MakeJobFolder(folder_ + "/jobs", "train") + "/job",
                              DetachedJobJson(Example("train-3")))
                   .ok());
-  ForgetOldJobs(ReadDetachedJobs(folder_ + "/jobs"), 1000, 500);
+  ForgetOldJobs(*ReadDetachedJobs(folder_ + "/jobs"), 1000, 500);
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/train-1"));
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/jobs/train-2"));
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/jobs/train-3")) << "it has not ended";
