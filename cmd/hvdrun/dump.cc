@@ -1,4 +1,5 @@
-// hvdrun dump: the records of a running job's recorders, as a timeline; --stacks: what its Python does.
+// hvdrun dump: the records of a running job's recorders, as a timeline; --stacks: what its Python
+// does.
 #include <algorithm>
 #include <cstring>
 #include <functional>

@@ -59,10 +59,10 @@ JobView ForeignView::Outline() const {
   return view;
 }
 
-std::vector<StackReader::Worker> ForeignView::Ranks() const {
-  std::vector<StackReader::Worker> ranks;
+StackReader::Workers ForeignView::Ranks() const {
+  StackReader::Workers ranks;
   for (const RankView& rank : Outline().ranks) {
-    if (rank.pid > 0) ranks.push_back({rank.worker, rank.pid});
+    if (rank.pid > 0) ranks.emplace_back(rank.worker, rank.pid);
   }
   return ranks;
 }

@@ -32,7 +32,7 @@ class ForeignView {
  private:
   LiveService::Hooks Hooks();
   JobView Outline() const;
-  std::vector<StackReader::Worker> Ranks() const;
+  StackReader::Workers Ranks() const;
   void Ask(const ToAgent& question);
   void Take(const ToDriver& answer);
 

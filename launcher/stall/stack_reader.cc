@@ -54,10 +54,10 @@ pid_t PythonBelow(pid_t root, const std::vector<ProcessInfo>& all,
   return root;
 }
 
-void StackReader::Answer(const AskStacks& question, const std::vector<Worker>& workers) {
+void StackReader::Answer(const AskStacks& question, const Workers& workers) {
   const std::vector<ProcessInfo> all = ListProcesses();
   std::vector<pid_t> pids;
-  for (const Worker& worker : workers) pids.push_back(PythonBelow(worker.pid, all, RunsPython));
+  for (const auto& [worker, pid] : workers) pids.push_back(PythonBelow(pid, all, RunsPython));
   const bool installed = OutsideStacks::IsInstalled();
   outside_.Ask(
       pids,
@@ -67,7 +67,7 @@ void StackReader::Answer(const AskStacks& question, const std::vector<Worker>& w
         for (size_t i = 0; i < workers.size(); ++i) {
           const auto found = texts.find(pids[i]);
           const std::string* text = found == texts.end() ? nullptr : &found->second;
-          WorkerStacks stacks{workers[i].worker, "", ""};
+          WorkerStacks stacks{workers[i].first, "", ""};
           if (text != nullptr && HasStacks(*text)) {
             stacks.text = *text;
           } else {

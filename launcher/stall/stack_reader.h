@@ -10,6 +10,7 @@
 #include <asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "launcher/process/one_process.h"
@@ -25,16 +26,14 @@ pid_t PythonBelow(pid_t root, const std::vector<ProcessInfo>& all,
 
 class StackReader {
  public:
-  struct Worker {
-    uint32_t worker = 0;
-    pid_t pid = 0;
-  };
+  // The number of each worker that runs, and its process.
+  using Workers = std::vector<std::pair<uint32_t, pid_t>>;
 
   StackReader(asio::io_context& io, std::function<void(const ToDriver&)> send)
       : outside_(io), send_(std::move(send)) {}
 
-  // Answered by StacksTold; a question that has no answer yet is forgotten. `workers` run.
-  void Answer(const AskStacks& question, const std::vector<Worker>& workers);
+  // Answered by StacksTold; a question that has no answer yet is forgotten.
+  void Answer(const AskStacks& question, const Workers& workers);
 
  private:
   OutsideStacks outside_;

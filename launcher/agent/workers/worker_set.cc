@@ -225,10 +225,10 @@ void WorkerSet::Answer(const AskMemory& question) {
     owner_.Send(MemoryTold{question.rank, *bytes});
 }
 
-std::vector<StackReader::Worker> WorkerSet::Running() const {
-  std::vector<StackReader::Worker> running;
+std::vector<std::pair<uint32_t, pid_t>> WorkerSet::Running() const {
+  std::vector<std::pair<uint32_t, pid_t>> running;
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    if (slots_[slot].running) running.push_back({NumberOf(slot), slots_[slot].pid});
+    if (slots_[slot].running) running.emplace_back(NumberOf(slot), slots_[slot].pid);
   }
   return running;
 }

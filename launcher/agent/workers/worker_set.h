@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "launcher/agent/workers/binding.h"
@@ -25,7 +26,6 @@
 #include "launcher/places/place_server.h"
 #include "launcher/process/one_process.h"
 #include "launcher/process/process_host.h"
-#include "launcher/stall/stack_reader.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/unique_fd.h"
 
@@ -76,7 +76,8 @@ class WorkerSet final : public ProcessObserver {
   // The slot of a worker of this host.
   std::optional<uint32_t> SlotOf(uint32_t worker) const;
   bool AnyRunning() const;
-  std::vector<StackReader::Worker> Running() const;
+  // The number of each worker that runs, and its process.
+  std::vector<std::pair<uint32_t, pid_t>> Running() const;
   // Of the running workers: whether any of them is `dying`, by its pid.
   bool AnyDying(const std::function<bool(pid_t)>& dying) const;
   // The slots whose worker a signal has stopped, by a list of all processes.
