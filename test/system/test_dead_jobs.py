@@ -32,7 +32,7 @@ def kill_as_a_whole(job):
     for pid in own:
         os.kill(pid, signal.SIGKILL)
     job.process.wait()
-    wait_until("the end of the ranks", lambda: not any(is_alive(p) for p in ranks))
+    wait_until("the end of all", lambda: not any(is_alive(p) for p in (*own, *ranks)))
 
 
 def hvdrun(*words, without="", prefix=()):
