@@ -207,5 +207,18 @@ def check_values():
     assert hvd.reducescatter(np.ones(SIZE), op=hvd.Sum).tolist() == [SIZE]
 
 
+def check_slices_of_local_variables():
+    table = tf.keras.layers.Embedding(3, 2, embeddings_initializer='zeros')
+    model = tf.keras.Sequential([tf.keras.Input((1,)), table])
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(1.0))
+    optimizer.register_local_var(table.trainable_weights[0])
+    rows = tf.constant([[hvd.rank()]])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(model(rows))
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_weights), model.trainable_weights))
+    expected = [[-1.0 / hvd.size() if row == hvd.rank() else 0.0] * 2 for row in range(3)]
+    assert table.get_weights()[0].tolist() == expected, table.get_weights()
+
+
 if __name__ == '__main__':
     checks.run_all(sys.modules[__name__])

@@ -120,8 +120,12 @@ class _Distributed:
             reduced[index] = grad
         if state['options']['scale_local_gradients']:
             for index in local:
-                if reduced[index] is not None:
-                    reduced[index] = reduced[index] / state['options']['process_set'].size()
+                grad, process_set = reduced[index], state['options']['process_set']
+                if hasattr(grad, 'indices') and hasattr(grad, 'dense_shape'):  # tf.IndexedSlices cannot be divided
+                    from horovod.tensorflow.gradient_aggregation import scaled_local
+                    reduced[index] = scaled_local(grad, process_set)
+                elif grad is not None:
+                    reduced[index] = grad / process_set.size()
         return reduced
 
 
