@@ -8,7 +8,6 @@ except AttributeError as _error:  # of a NumPy without numpy.bool
     raise ImportError('horovod.mxnet needs MXNet, which cannot be imported; MXNet 1.9.1 needs a NumPy older than 1.24 (pip install '
                       '"numpy<1.24"): {}'.format(_error)) from _error
 
-from horovod.common import basics as _common_basics
 from horovod.common.exceptions import HorovodInternalError
 from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from horovod.mxnet.compression import Compression
@@ -18,36 +17,14 @@ from horovod.mxnet.mpi_ops import (
     allgather, allreduce, allreduce_, alltoall, broadcast, broadcast_, grouped_allgather, grouped_allreduce, grouped_allreduce_,
     grouped_reducescatter, reducescatter)
 from horovod.mxnet.optimizer import DistributedOptimizer, DistributedTrainer
-
-_basics = _common_basics.shared()
+from horovod.numpy import (
+    ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built, gloo_enabled, init, is_homogeneous, is_initialized,
+    local_rank, local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, rank, rocm_built, should_stop, shutdown,
+    size, start_timeline, stop_timeline)
 
 if not _mxnet.__version__.startswith('1.9.'):
     import warnings as _warnings
     _warnings.warn('horovod.mxnet was tried with MXNet 1.9.1, and this one is {}.'.format(_mxnet.__version__), RuntimeWarning)
-
-init = _basics.init
-shutdown = _basics.shutdown
-should_stop = _basics.should_stop
-is_initialized = _basics.is_initialized
-start_timeline = _basics.start_timeline
-stop_timeline = _basics.stop_timeline
-size = _basics.size
-local_size = _basics.local_size
-cross_size = _basics.cross_size
-rank = _basics.rank
-local_rank = _basics.local_rank
-cross_rank = _basics.cross_rank
-is_homogeneous = _basics.is_homogeneous
-mpi_threads_supported = _basics.mpi_threads_supported
-mpi_enabled = _basics.mpi_enabled
-mpi_built = _basics.mpi_built
-gloo_enabled = _basics.gloo_enabled
-gloo_built = _basics.gloo_built
-nccl_built = _basics.nccl_built
-ddl_built = _basics.ddl_built
-ccl_built = _basics.ccl_built
-cuda_built = _basics.cuda_built
-rocm_built = _basics.rocm_built
 
 __all__ = [
     'Adasum', 'Average', 'Compression', 'DistributedOptimizer', 'DistributedTrainer', 'HorovodInternalError', 'Max', 'Min',

@@ -7,33 +7,13 @@ from horovod.common.exceptions import HorovodInternalError  # noqa: F401 (part o
 from horovod.common.process_sets import (  # noqa: F401 (part of the interface)
     ProcessSet, _temp_process_set_object, add_process_set, global_process_set, remove_process_set)
 from horovod.common.util import get_average_backwards_compatibility_fun, num_rank_is_power_2
+from horovod.numpy import (  # noqa: F401 (part of the interface)
+    ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built, gloo_enabled, init, is_homogeneous, is_initialized,
+    local_rank, local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, rank, rocm_built, should_stop, shutdown,
+    size, start_timeline, stop_timeline)
 from horovod.tensorflow import native
 
 _basics = _common_basics.shared()
-
-init = _basics.init
-shutdown = _basics.shutdown
-should_stop = _basics.should_stop
-is_initialized = _basics.is_initialized
-start_timeline = _basics.start_timeline
-stop_timeline = _basics.stop_timeline
-size = _basics.size
-local_size = _basics.local_size
-cross_size = _basics.cross_size
-rank = _basics.rank
-local_rank = _basics.local_rank
-cross_rank = _basics.cross_rank
-is_homogeneous = _basics.is_homogeneous
-mpi_threads_supported = _basics.mpi_threads_supported
-mpi_enabled = _basics.mpi_enabled
-mpi_built = _basics.mpi_built
-gloo_enabled = _basics.gloo_enabled
-gloo_built = _basics.gloo_built
-nccl_built = _basics.nccl_built
-ddl_built = _basics.ddl_built
-ccl_built = _basics.ccl_built
-cuda_built = _basics.cuda_built
-rocm_built = _basics.rocm_built
 
 Average = _basics.Average
 Sum = _basics.Sum
