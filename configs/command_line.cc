@@ -65,8 +65,8 @@ Result<ConfigFile> ParseConfigFile(const std::string& path, std::string_view tex
   return file;
 }
 
-// What a flag or a variable says; the default where neither does.
-std::string SaidOutsideOfFiles(std::string_view name, const Given& given) {
+// What is said of this setting; its default where nothing is.
+std::string StrongestText(std::string_view name, const Given& given) {
   for (const Row& row : SettingRows()) {
     if (row.name != name) continue;
     const std::vector<Source> sources = SourcesOf(row, given);
@@ -78,14 +78,14 @@ std::string SaidOutsideOfFiles(std::string_view name, const Given& given) {
 // The file that was named, then those that are always there.
 Status LoadConfigFiles(const FileReader& read_file, const StandingSettings& standing,
                        Given& given) {
-  if (const std::string path = SaidOutsideOfFiles("config-file", given); !path.empty()) {
+  if (const std::string path = StrongestText("config-file", given); !path.empty()) {
     const Result<std::string> text = read_file(path);
     if (!text.ok()) return text.status();
     Result<ConfigFile> file = ParseConfigFile(path, *text, Strength::kFile);
     if (!file.ok()) return file.status();
     given.files.push_back(std::move(*file));
   }
-  if (!ParseBool(SaidOutsideOfFiles("standing-config", given)).value_or(true)) return Status::Ok();
+  if (!ParseBool(StrongestText("standing-config", given)).value_or(true)) return Status::Ok();
   for (const StandingFile& standing_file : standing.files) {
     Result<ConfigFile> file =
         ParseConfigFile(standing_file.path, standing_file.text, Strength::kStandingFile);
@@ -123,11 +123,7 @@ Status SettleController(const Given& given, ParsedCommandLine& line) {
 
 // Whether the workers use stock Horovod, for which its own settings mean something.
 bool IsForStock(const Given& given) {
-  for (const Row& row : SettingRows()) {
-    if (row.name != "stock-horovod") continue;
-    return !AsksForNothing(row, SourcesOf(row, given).front().text);
-  }
-  return false;
+  return ParseBool(StrongestText("stock-horovod", given)).value_or(false);
 }
 
 // Of horovodrun, then of other launchers.

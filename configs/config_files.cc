@@ -38,22 +38,25 @@ std::string WhoElseMayWrite(const struct stat& at) {
   return "";
 }
 
+// "it belongs to another user", "its folder may be written by others"; empty: it can be trusted.
+std::string WhyNotTrusted(const struct stat& file, const struct stat& folder) {
+  if (const std::string why = WhoElseMayWrite(file); !why.empty()) return "it " + why;
+  if (const std::string why = WhoElseMayWrite(folder); !why.empty()) return "its folder " + why;
+  return "";
+}
+
 void AddFile(const std::string& folder, StandingSettings& standing) {
   const std::string path = folder + "/config.yaml";
+  const std::string ignored = Quoted(path, kMaxShownPath) + " is ignored: ";
   struct stat file, in;
   if (::stat(path.c_str(), &file) != 0 || ::stat(folder.c_str(), &in) != 0) {
     if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-      standing.warnings.push_back(Quoted(path, kMaxShownPath) +
-                                  " is ignored: " + std::generic_category().message(errno));
+      standing.warnings.push_back(ignored + std::generic_category().message(errno));
     return;
   }
-  std::string why = WhoElseMayWrite(file);
-  if (why.empty() && !WhoElseMayWrite(in).empty()) why = "its folder " + WhoElseMayWrite(in);
-  if (!why.empty()) {
-    standing.warnings.push_back(Quoted(path, kMaxShownPath) +
-                                " is ignored: it must be root's or yours and "
-                                "writable by nobody else, but " +
-                                (why.starts_with("its") ? why : "it " + why));
+  if (const std::string why = WhyNotTrusted(file, in); !why.empty()) {
+    standing.warnings.push_back(
+        ignored + "it must be root's or yours and writable by nobody else, but " + why);
     return;
   }
   Result<std::string> text = ReadConfigFile(path);
