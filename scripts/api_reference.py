@@ -21,7 +21,7 @@ INTERNAL = {
     'torch/agreement.py', 'torch/autograd.py', 'torch/closures.py', 'torch/compiling.py', 'torch/end_of_backward.py',
     'torch/framework.py', 'torch/freed_memory.py', 'torch/gradient_buckets.py', 'torch/gradient_memory.py',
     'torch/parameters.py', 'torch/wrapping.py', 'runner/run_task.py', 'tensorflow/native.py',
-    'tensorflow/gradient_aggregation_eager.py', '_keras/__init__.py', '_keras/callbacks.py', '_keras/elastic.py', '_keras/module.py',
+    'tensorflow/gradient_aggregation_eager.py', '_keras/callbacks.py', '_keras/elastic.py', '_keras/module.py',
     'keras/callbacks.py', 'tensorflow/keras/callbacks.py',
     'jax/cluster.py', 'jax/ending.py', 'jax/host.py', 'jax/native.py', 'jax/primitive.py',
     'mxnet/compression.py',
@@ -64,6 +64,8 @@ SECTIONS = [
         ('tensorflow/elastic.py', ['run', 'TensorFlowState', 'TensorFlowKerasState'])]),
     ('horovod.tensorflow.keras and horovod.keras', '`import horovod.tensorflow.keras as hvd`, or `import horovod.keras as hvd` for '
      'Keras on any of its backends.', 'hvd.', [('tensorflow/keras/__init__.py', None),
+                                               ('_keras/__init__.py', ['broadcast_global_variables', 'allgather', 'broadcast',
+                                                                       'reducescatter']),
                                                ('keras/__init__.py', ['PartialDistributedOptimizer']),
                                                ('keras/elastic.py', ['KerasState']), ('tensorflow/keras/elastic.py', [])]),
     ('horovod.numpy: collectives', '`import horovod.numpy as hvd`', 'hvd.', [('numpy/mpi_ops.py', None)]),

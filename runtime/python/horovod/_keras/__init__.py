@@ -350,7 +350,7 @@ def _plain(array):
     return array[()] if array.ndim == 0 else array
 
 
-def allgather(value, name):
+def allgather(value, name=None):
     """Concatenates arrays of all ranks.
 
     Args:
@@ -362,7 +362,7 @@ def allgather(value, name):
     return hvd.allgather(np.asarray(value), name=name)
 
 
-def broadcast(value, root_rank, name):
+def broadcast(value, root_rank, name=None):
     """Gives every rank the value of one.
 
     Args:
@@ -375,7 +375,7 @@ def broadcast(value, root_rank, name):
     return _plain(hvd.broadcast(np.asarray(value), root_rank, name=name))
 
 
-def reducescatter(value, name, op):
+def reducescatter(value, name=None, op=hvd.Average):
     """Combines arrays over the ranks and gives each rank a share of the rows.
 
     Args:
@@ -386,6 +386,24 @@ def reducescatter(value, name, op):
     Returns: An array.
     """
     return hvd.reducescatter(np.asarray(value), name=name, op=op)
+
+
+def broadcast_global_variables(root_rank):
+    """Gives all variables of a graph the values of one rank. For graphs with sessions.
+
+    Args:
+        root_rank: The rank whose values are sent.
+
+    Returns: None.
+
+    Raises:
+        RuntimeError: TensorFlow executes eagerly.
+    """
+    import tensorflow as tf
+    from horovod.tensorflow import functions
+    operation = functions.broadcast_global_variables(root_rank)
+    session = tf.compat.v1.keras.backend.get_session() if hasattr(tf.compat.v1, 'keras') else None
+    return operation if session is None else session.run(operation)
 
 
 def array_of(variable):

@@ -3,6 +3,7 @@
 from horovod._keras.module import keras
 
 from horovod import _keras
+from horovod._keras import allgather, broadcast, broadcast_global_variables, reducescatter
 from horovod.common.process_sets import global_process_set
 from horovod.keras._compression import Compression
 from horovod.numpy import (
@@ -94,24 +95,6 @@ def PartialDistributedOptimizer(optimizer, name=None, device_dense='', device_sp
     return made
 
 
-def broadcast_global_variables(root_rank):
-    """Gives all variables of a graph the values of one rank. For graphs with sessions.
-
-    Args:
-        root_rank: The rank whose values are sent.
-
-    Returns: None.
-
-    Raises:
-        RuntimeError: TensorFlow executes eagerly.
-    """
-    import tensorflow as tf
-    from horovod.tensorflow import functions
-    operation = functions.broadcast_global_variables(root_rank)
-    session = tf.compat.v1.keras.backend.get_session() if hasattr(tf.compat.v1, 'keras') else None
-    return operation if session is None else session.run(operation)
-
-
 def allreduce(value, name=None, average=True, prescale_factor=1.0, postscale_factor=1.0, op=None,
               compression=Compression.none):
     """Combines a number or an array over the ranks.
@@ -132,44 +115,6 @@ def allreduce(value, name=None, average=True, prescale_factor=1.0, postscale_fac
     if op is None:
         op = Average if average else Sum
     return _keras.allreduce(value, name, op, prescale_factor, postscale_factor)
-
-
-def allgather(value, name=None):
-    """Concatenates arrays of all ranks.
-
-    Args:
-        value: Anything numpy.asarray takes.
-        name: Matches the calls of the ranks.
-
-    Returns: An array.
-    """
-    return _keras.allgather(value, name)
-
-
-def broadcast(value, root_rank, name=None):
-    """Gives every rank the value of one.
-
-    Args:
-        value: Anything numpy.asarray takes.
-        root_rank: The rank.
-        name: Matches the calls of the ranks.
-
-    Returns: A number or an array.
-    """
-    return _keras.broadcast(value, root_rank, name)
-
-
-def reducescatter(value, name=None, op=Average):
-    """Combines arrays over the ranks and gives each rank a share of the rows.
-
-    Args:
-        value: Anything numpy.asarray takes.
-        name: Matches the calls of the ranks.
-        op: Average or Sum.
-
-    Returns: An array.
-    """
-    return _keras.reducescatter(value, name, op)
 
 
 def load_model(filepath, custom_optimizers=None, custom_objects=None, compression=Compression.none, legacy_opts=False):

@@ -5,6 +5,7 @@ import tensorflow as _tensorflow
 keras = _tensorflow.keras
 
 from horovod import _keras
+from horovod._keras import allgather, broadcast, broadcast_global_variables, reducescatter
 from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from horovod.common.util import get_average_backwards_compatibility_fun
 from horovod.tensorflow.compression import Compression
@@ -59,24 +60,6 @@ def DistributedOptimizer(optimizer, name=None, device_dense='', device_sparse=''
         num_groups=num_groups, groups=groups, process_set=process_set, scale_local_gradients=scale_local_gradients)
 
 
-def broadcast_global_variables(root_rank):
-    """Gives all variables of a graph the values of one rank. For graphs with sessions.
-
-    Args:
-        root_rank: The rank whose values are sent.
-
-    Returns: None.
-
-    Raises:
-        RuntimeError: TensorFlow executes eagerly.
-    """
-    import tensorflow as tf
-    from horovod.tensorflow import functions
-    operation = functions.broadcast_global_variables(root_rank)
-    session = tf.compat.v1.keras.backend.get_session() if hasattr(tf.compat.v1, 'keras') else None
-    return operation if session is None else session.run(operation)
-
-
 def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_factor=1.0, op=None,
               compression=Compression.none):
     """Combines a number or an array over the ranks.
@@ -94,44 +77,6 @@ def allreduce(value, name=None, average=None, prescale_factor=1.0, postscale_fac
     """
     op = get_average_backwards_compatibility_fun(_keras)(op, average)
     return _keras.allreduce(value, name, op, prescale_factor, postscale_factor)
-
-
-def allgather(value, name=None):
-    """Concatenates arrays of all ranks.
-
-    Args:
-        value: Anything numpy.asarray takes.
-        name: Matches the calls of the ranks.
-
-    Returns: An array.
-    """
-    return _keras.allgather(value, name)
-
-
-def broadcast(value, root_rank, name=None):
-    """Gives every rank the value of one.
-
-    Args:
-        value: Anything numpy.asarray takes.
-        root_rank: The rank.
-        name: Matches the calls of the ranks.
-
-    Returns: A number or an array.
-    """
-    return _keras.broadcast(value, root_rank, name)
-
-
-def reducescatter(value, name=None, op=Average):
-    """Combines arrays over the ranks and gives each rank a share of the rows.
-
-    Args:
-        value: Anything numpy.asarray takes.
-        name: Matches the calls of the ranks.
-        op: Average or Sum.
-
-    Returns: An array.
-    """
-    return _keras.reducescatter(value, name, op)
 
 
 def load_model(filepath, custom_optimizers=None, custom_objects=None, compression=Compression.none, legacy_opts=False):
