@@ -2,10 +2,10 @@
 
 import json
 import os
-import pathlib
 
 import pytest
-from conftest import hvdrun_path, wait_until
+from conftest import hvdrun_path
+from limited_group import limited_group
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 SHOW = "grep Cpus_allowed_list /proc/self/status; echo threads $OMP_NUM_THREADS of $HVD_HOST_CORES"
@@ -82,24 +82,9 @@ def test_threads_are_a_share_of_the_cores(run):
 
 @pytest.fixture
 def quota_of_one_cpu():
-    """A cgroup whose processes get the time of one CPU: the command that moves itself there and goes on as another."""
-    for root, files in (("/sys/fs/cgroup/cpu", {"cpu.cfs_quota_us": "100000"}), ("/sys/fs/cgroup", {"cpu.max": "100000 100000"})):
-        folder = pathlib.Path(root) / f"hvd-test-{os.getpid()}"
-        try:
-            folder.mkdir()
-        except OSError:
-            continue
-        try:
-            for name, text in files.items():
-                (folder / name).write_text(text)
-            yield ["sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh", hvdrun_path()]
-            return
-        except OSError:
-            pass
-        finally:
-            wait_until("the end of the group", lambda: not (folder / "cgroup.procs").read_text().strip())
-            folder.rmdir()
-    pytest.skip("no cgroup with a CPU quota can be made here")
+    """A cgroup whose processes get the time of one CPU: the command of an hvdrun that runs inside."""
+    with limited_group("cpu", ("cpu.cfs_quota_us", "100000"), ("cpu.max", "100000 100000")) as inside:
+        yield [*inside, hvdrun_path()]
 
 
 @pytest.mark.skipif(len(ALLOWED) < 2, reason="a quota of one CPU is no limit here")

@@ -6,6 +6,7 @@ import pty
 import shutil
 import signal
 import sys
+import tempfile
 import termios
 import time
 
@@ -150,9 +151,8 @@ def may_make_cgroups():
     folder = cgroup2_folder()
     if folder is None:
         return False
-    probe = os.path.join(folder, f"hvd-probe-{os.getpid()}")
     try:
-        os.mkdir(probe)
+        probe = tempfile.mkdtemp(prefix="hvd-probe-", dir=folder)  # not by the pid: test workers share the cgroup tree
         found = os.path.exists(os.path.join(probe, "cgroup.kill"))
         os.rmdir(probe)
         return found

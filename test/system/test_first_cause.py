@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import random
 import signal
 import stat
@@ -12,6 +11,7 @@ import time
 
 import pytest
 from conftest import MARK, foreign_worker, hvdrun_path, is_alive, wait_until, worker
+from limited_group import limited_group
 
 # Rank 1 raises; the others wait to be asked to end, and shout then.
 TRACEBACK = """
@@ -194,50 +194,28 @@ def test_error_file_of_a_signal_and_of_an_interrupt(run, start, tmp_path):
 
 
 def memory_group():
-    """A fresh cgroup of at most 64 MB for the calling process's children: the command that moves itself there."""
-    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-        folder = pathlib.Path(root) / f"hvd-test-{os.getpid()}"
-        try:
-            folder.mkdir()
-            (folder / limit).write_text(str(64 << 20))
-            return folder
-        except OSError:
-            try:
-                folder.rmdir()
-            except OSError:
-                pass
-    return None
+    """At most 64 MB for what starts with the command that it yields."""
+    return limited_group("memory", ("memory.limit_in_bytes", str(64 << 20)), ("memory.max", str(64 << 20)))
 
 
-def test_out_of_memory_is_told_from_a_kill(run):
-    folder = memory_group()
-    if folder is None:
-        pytest.skip("no cgroup with a memory limit can be made here")
-    try:
-        eat = "import os,time\nif os.environ['HOROVOD_RANK'] == '1':\n  x = bytearray(300 << 20)\n  x[::4096] = b'x' * len(x[::4096])\ntime.sleep(600)"
-        script = f'echo $$ > {folder}/cgroup.procs && exec "$@"'
-        environment = dict(os.environ)
-        done = subprocess.run(["sh", "-c", script, "sh", hvdrun_path(), "-np", "2", sys.executable, "-S", "-E", "-c", eat],
-                              capture_output=True, text=True, timeout=60, env=environment)
+def test_out_of_memory_is_told_from_a_kill():
+    eat = ("import os,time\nif os.environ['HOROVOD_RANK'] == '1':\n  x = bytearray(300 << 20)\n"
+           "  x[::4096] = b'x' * len(x[::4096])\ntime.sleep(600)")
+    with memory_group() as inside:
+        done = subprocess.run([*inside, hvdrun_path(), "-np", "2", sys.executable, "-S", "-E", "-c", eat],
+                              capture_output=True, text=True, timeout=60)
         assert done.returncode == 137, done.stderr
         assert "rank 1 on host" in done.stderr and "by the kernel for lack of memory" in done.stderr
-        done = subprocess.run(["sh", "-c", script, "sh", hvdrun_path(), "-np", "2", "sh", "-c",
+        done = subprocess.run([*inside, hvdrun_path(), "-np", "2", "sh", "-c",
                                "[ $HOROVOD_RANK = 1 ] && kill -9 $$; sleep 600"],
                               capture_output=True, text=True, timeout=60)
         assert done.returncode == 137 and "not by the OOM killer" in done.stderr
-    finally:
-        wait_until("the end of the group", lambda: not (folder / "cgroup.procs").read_text().strip())
-        folder.rmdir()
 
 
 def test_a_stranger_out_of_memory_says_nothing_about_a_later_kill(start, tmp_path):
-    folder = memory_group()
-    if folder is None:
-        pytest.skip("no cgroup with a memory limit can be made here")
-    inside = ["sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh"]
     eat = "x = bytearray(300 << 20)\nx[::4096] = b'x' * len(x[::4096])"
     rank = "[ $HOROVOD_RANK = 1 ] || exec sleep 600; until [ -e $0/go ]; do sleep 0.05; done; kill -9 $$"
-    try:
+    with memory_group() as inside:
         job = start("-np", 2, "sh", "-c", rank, tmp_path, program=[*inside, hvdrun_path()])
         wait_until("the ranks", lambda: len(job.workers) == 2)
         stranger = subprocess.run([*inside, sys.executable, "-S", "-E", "-c", eat], timeout=60)
@@ -246,9 +224,6 @@ def test_a_stranger_out_of_memory_says_nothing_about_a_later_kill(start, tmp_pat
         (tmp_path / "go").touch()
         assert job.finish() == 137
         assert "rank 1 on host" in job.err and "not by the OOM killer" in job.err
-    finally:
-        wait_until("the end of the group", lambda: not (folder / "cgroup.procs").read_text().strip())
-        folder.rmdir()
 
 
 def test_a_kill_by_another_user_is_told_from_a_lack_of_memory(tmp_path):
