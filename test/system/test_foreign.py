@@ -19,6 +19,7 @@ import uuid
 import pytest
 import slurm_rig
 from conftest import DEADLINE, REPO, hvdrun_path, kill, wait_until, foreign_worker as worker
+from sentences import NO_SERVER
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 MPIRUN = shutil.which("mpirun")
@@ -156,7 +157,7 @@ def test_srun_tasks_of_one_node_form_a_world(run, slurm):
 def test_srun_over_two_nodes_without_a_server_is_one_sentence(run, slurm):
     job = run("-N2", "-n2", *worker("init"), program=["srun"], env=slurm.environment)
     assert job.code == 3
-    assert job.out.count("so the world spans several hosts, and there is no key-value server") == 2
+    assert job.out.count(NO_SERVER) == 2
 
 
 def test_srun_with_pmix_can_meet_by_mpi(run, slurm):

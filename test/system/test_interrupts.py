@@ -10,6 +10,7 @@ import time
 
 import pytest
 from conftest import DEADLINE, hvdrun_path, read_some, read_until, wait_until
+from sentences import ENDED_BY_SIGINT
 
 PYTHON = ["/usr/bin/python3", "-S", "-E", "-c"]
 # A rank that tells what it hears, and is ready when its file is there.
@@ -55,7 +56,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_in_every_rank(start, tmp_path):
     job.process.send_signal(signal.SIGINT)
     assert job.finish() == 130
     assert job.out.count("saved at the interrupt") == 2 and job.out.count("finally ran") == 2
-    assert job.err == "hvdrun: ended by signal 2 (SIGINT); all ranks were ended.\n"
+    assert job.err == ENDED_BY_SIGINT + "\n"
     job.nothing_left()
 
 
@@ -128,7 +129,7 @@ def test_also_inside_a_collective(start, tmp_path):
     job.process.send_signal(signal.SIGINT)
     assert job.finish() == 130, job.err
     assert job.out.count("interrupted\n") == 3, job.out + job.err
-    assert job.err.splitlines()[-1] == "hvdrun: ended by signal 2 (SIGINT); all ranks were ended."
+    assert job.err.splitlines()[-1] == ENDED_BY_SIGINT
     said = json.loads(error.read_text())
     assert said["kind"] == "interrupt" and said["exit_code"] == 130
     assert {rank["state"] for rank in said["ranks"]} == {"ended"}, said["ranks"]
@@ -165,7 +166,7 @@ def test_ranks_that_fail_of_it_are_never_the_first_cause(start, tmp_path):
     job = begin(start, tmp_path, FAILS, ranks=3, args=["--error-file", error])
     job.process.send_signal(signal.SIGINT)
     assert job.finish() == 130
-    assert "failed" not in job.err and job.err.endswith("hvdrun: ended by signal 2 (SIGINT); all ranks were ended.\n")
+    assert "failed" not in job.err and job.err.endswith(ENDED_BY_SIGINT + "\n")
     said = json.loads(error.read_text())
     assert said["kind"] == "interrupt" and all(rank["state"] == "ended" for rank in said["ranks"])
 

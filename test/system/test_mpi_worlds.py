@@ -10,6 +10,7 @@ import sys
 import pytest
 from conftest import REPO, hvdrun_path, read_some, foreign_worker as worker
 from test_played_hosts import PYTHON, has_modules
+from sentences import NO_SERVER
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 RUNTIME = pathlib.Path(os.environ.get("HVD_RUNTIME", str(BUILD / "lib" / "libhvd.so")))
@@ -478,7 +479,7 @@ def test_what_is_built_is_said(run):
 def test_several_hosts_without_mpi_and_server_are_one_sentence(mpirun):
     job = mpirun(2, "init", hosts=2, env={"HOROVOD_CONTROLLER": "gloo"})
     assert job.code == 3
-    assert "so the world spans several hosts, and there is no key-value server" in job.out
+    assert NO_SERVER in job.out
 
 
 def test_a_build_without_mpi_is_one_sentence(mpirun, tmp_path):

@@ -7,6 +7,7 @@ import signal
 import pytest
 from conftest import WORKERS, kill, parent_of, read_proc, foreign_worker as worker
 from host_rig import WHY_NOT, rig_of
+from sentences import ENDED_BY_SIGINT, killed
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
@@ -126,7 +127,7 @@ def test_a_killed_rank_is_the_first_cause_through_the_relay_too(hosts_start, rig
     victim = [pid for pid in rig.hosts[1].processes() if b"training_worker" in read_proc(pid, "cmdline")][0]
     kill(victim)
     assert job.finish() == 137
-    assert re.search(r"hvdrun: rank 1 on host hvd2 \(pid \d+\) failed: signal 9", job.err), job.err
+    assert re.search(killed(1, "hvd2"), job.err), job.err
     assert re.search(r"told: .*rank 1 \(pid \d+ on host hvd2\) died in the middle of the job", job.out), job.out
     rig.nothing_left()
 
@@ -169,5 +170,5 @@ def test_ctrl_c_ends_a_job_that_relays_all_it_can(hosts_start, rig, firewall):
         assert b":busy " in job.process.stdout.readline()
     os.kill(job.pid, signal.SIGINT)
     assert job.finish() == 130, job.err
-    assert job.err.splitlines()[-1] == "hvdrun: ended by signal 2 (SIGINT); all ranks were ended."
+    assert job.err.splitlines()[-1] == ENDED_BY_SIGINT
     rig.nothing_left()

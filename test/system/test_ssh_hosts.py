@@ -12,6 +12,7 @@ import time
 import pytest
 from conftest import hvdrun_path, kill, parent_of, pids, read_proc, wait_until, foreign_worker as worker
 from host_rig import SSHD, WHY_NOT, HostRig, rig_of
+from sentences import ENDED_BY_SIGINT, killed
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
@@ -330,7 +331,7 @@ def test_a_killed_rank_is_the_first_cause_on_every_host(hosts_start, rig):
     victim = [pid for pid in rig.hosts[1].processes() if b"foreign_worker" in read_proc(pid, "cmdline")][0]
     kill(victim)
     assert job.finish() == 137
-    assert re.search(r"hvdrun: rank 1 on host hvd2 \(pid \d+\) failed: signal 9", job.err), job.err
+    assert re.search(killed(1, "hvd2"), job.err), job.err
     assert len(re.findall(r"rank 1 \(pid \d+ on host hvd2\) died in the middle of the job", job.err + job.out)) >= 2
     rig.nothing_left()
 
@@ -338,7 +339,7 @@ def test_a_killed_rank_is_the_first_cause_on_every_host(hosts_start, rig):
 def test_ctrl_c_ends_everything_everywhere(hosts_start, rig):
     job = begin(hosts_start, rig)
     os.kill(job.pid, signal.SIGINT)
-    assert end_of(job, 130) == "hvdrun: ended by signal 2 (SIGINT); all ranks were ended."
+    assert end_of(job, 130) == ENDED_BY_SIGINT
     rig.nothing_left()
 
 
