@@ -31,3 +31,12 @@ step() {
   if [[ $rc == 0 ]]; then say "$what: done in $((SECONDS - start)) s"; else say "$what: FAILED ($rc) after $((SECONDS - start)) s"; fi
   return $rc
 }
+
+# ON where g++ is the one that CI has; another version may warn of other things. The same for all presets of one build folder, or the
+# next preset would compile everything again.
+warnings_are_errors() {
+  case "$(g++ -dumpversion 2>/dev/null)" in
+    12 | 12.*) echo ON ;;
+    *) echo OFF ;;
+  esac
+}

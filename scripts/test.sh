@@ -3,7 +3,7 @@
 #   --quick  before a commit, 2 minutes: format, architecture, unit tests; installs nothing
 #            without an option, 12 minutes after scripts/quickstart.sh: also contract, simulation and model tests, Python, and the
 #            core of the system tests
-#   --ci     what CI runs, 45 minutes on a bare machine: also the rest of the system tests, AddressSanitizer over the unit and contract
+#   --ci     what CI runs, 35 minutes on a bare machine: also the rest of the system tests, AddressSanitizer over the unit and contract
 #            tests, the fuzzers' seeds, the newest PyTorch, the wheel; --all is the same
 #   --soak   before a release, hours: all variants, ThreadSanitizer, storms and injuries, long fuzzing, both PyTorches whole
 # What runs depends on the commit and the tier alone. A test that fails, fails; what is not mended yet stands in test/quarantine.txt.
@@ -29,7 +29,7 @@ FUZZ_RUNS=5000
 declare -A SLOW_FUZZERS=([argv]=5 [discovered_hosts]=5)  # by what their runs are divided: milliseconds each
 FUZZ_SECONDS="${HVD_FUZZ_SECONDS:-600}"  # of each fuzzer, in --soak
 SLOW_UNDER_SANITIZERS='^contract_(backend|cross|cuda|engine|hosts)$'
-declare -A TOTAL=([quick]=120 [core]=720 [ci]=2670 [soak]=0)
+declare -A TOTAL=([quick]=120 [core]=720 [ci]=2100 [soak]=0)
 summary=()
 failures=0
 current="the beginning"
@@ -138,7 +138,7 @@ programs() { ctest --preset release -j "$(nproc)" "$@"; }
 # The programs of the unit tests and what they need, nothing else.
 build_unit_tests() {
   local tests
-  cmake --preset release -DHVD_WERROR=ON >"$scratch/configure" || { cat "$scratch/configure" && return 1; }
+  cmake --preset release -DHVD_WERROR="$(warnings_are_errors)" >"$scratch/configure" || { cat "$scratch/configure" && return 1; }
   mapfile -t tests < <(ctest --preset release -N -L unit | sed -n 's/^ *Test *#[0-9]*: //p')
   cmake --build --preset release --target "${tests[@]}"
 }
@@ -184,9 +184,9 @@ wheel() {
   current="$what"
   scripts/build_wheel.sh 2>&1 | tee "$scratch/wheel" || rc=${PIPESTATUS[0]}
   case $rc in
-    0) note ok $((SECONDS - start)) 240 "$what" && part "test/wheel" 60 wheel_tests ;;
+    0) note ok $((SECONDS - start)) 120 "$what" && part "test/wheel" 30 wheel_tests ;;
     3) left_out "$what: $(grep -m 1 'to be had' "$scratch/wheel" | sed 's/^\[[^]]*\] //')" ;;
-    *) note FAILED $((SECONDS - start)) 240 "$what" && failures=$((failures + 1)) && failed_tests "$scratch/wheel" ;;
+    *) note FAILED $((SECONDS - start)) 120 "$what" && failures=$((failures + 1)) && failed_tests "$scratch/wheel" ;;
   esac
 }
 
@@ -219,7 +219,7 @@ newest_torch() {
   torch_install=""
   cat "$scratch/torch"
   case $rc in
-    0) HVD_TEST_TIER="$variants" part "test/python and test/loops, newest PyTorch" 240 pytest_of "$TORCH_VENV/bin/python" 3 test/python test/loops ;;
+    0) HVD_TEST_TIER="$variants" part "test/python and test/loops, newest PyTorch" 250 pytest_of "$TORCH_VENV/bin/python" 3 test/python test/loops ;;
     3) left_out "test/python, newest PyTorch: not enough disk, see above" ;;
     *) part "PyTorch of PyPI could not be installed" 0 false ;;
   esac
@@ -230,7 +230,7 @@ tensorflow() {
   scripts/install_deps.sh --pypi-tensorflow >"$scratch/tensorflow" 2>&1 || rc=$?
   cat "$scratch/tensorflow"
   case $rc in
-    0) HVD_TEST_TIER="$tier" part "test/python, newest TensorFlow" 120 pytest_of "$TENSORFLOW_VENV/bin/python" 1 test/python/test_tensorflow.py ;;
+    0) HVD_TEST_TIER="$tier" part "test/python, newest TensorFlow" 80 pytest_of "$TENSORFLOW_VENV/bin/python" 1 test/python/test_tensorflow.py ;;
     3) left_out "test/python, newest TensorFlow: not enough disk, see above" ;;
     *) part "TensorFlow of PyPI could not be installed" 0 false ;;
   esac
@@ -261,29 +261,29 @@ if [[ $tier == quick ]]; then
   part "build of the unit tests" 40 build_unit_tests
   part "unit tests" 40 programs -L unit
 else
-  part "install" "$(of_tier 10 120)" scripts/install_deps.sh
+  part "install" "$(of_tier 10 60)" scripts/install_deps.sh
   if [[ $tier != core ]]; then
-    part "install for the sanitizers" 60 scripts/install_deps.sh --sanitizers  # before PyTorch's, since apt has one lock
+    part "install for the sanitizers" 30 scripts/install_deps.sh --sanitizers  # before PyTorch's, since apt has one lock
     begin_torch_install
   fi
-  part "build of $release" "$(of_tier 180 300)" scripts/build.sh "$release"
-  part "clang-format" 10 scripts/format.sh --check
+  part "build of $release" "$(of_tier 240 180)" scripts/build.sh "$release"
+  part "clang-format" 5 scripts/format.sh --check
   tidy
-  part "test/architecture" 30 "$PYTHON" "${PYTEST[@]}" -p no:cacheprovider test/architecture
+  part "test/architecture" 15 "$PYTHON" "${PYTEST[@]}" -p no:cacheprovider test/architecture
   part "unit, contract, simulation and model tests" 120 programs
-  part "test/python and test/loops, Debian's PyTorch" "$(of_tier 150 180)" pytest_of "$PYTHON" 3 test/python test/loops
-  part "test/system" "$(of_tier 150 420)" pytest_of "$PYTHON" 6 test/system
+  part "test/python and test/loops, Debian's PyTorch" "$(of_tier 140 310)" pytest_of "$PYTHON" 3 test/python test/loops
+  part "test/system" "$(of_tier 110 330)" pytest_of "$PYTHON" 6 test/system
 fi
 if [[ $tier == ci || $tier == soak ]]; then
   wheel
-  part "test/kubernetes" 60 kubernetes_tests
-  part "build of asan" 360 scripts/build.sh asan
-  part "unit and contract tests under asan" 120 asan_tests
-  part "backends under asan" 60 asan_backends
-  part "fuzzers, $FUZZ_RUNS runs each" 60 fuzz -runs="$FUZZ_RUNS" -seed=1
+  part "test/kubernetes" 30 kubernetes_tests
+  part "build of asan" 300 scripts/build.sh asan
+  part "unit and contract tests under asan" 95 asan_tests
+  part "backends under asan" 30 asan_backends
+  part "fuzzers, $FUZZ_RUNS runs each" 70 fuzz -runs="$FUZZ_RUNS" -seed=1
   newest_torch
   tensorflow
-  from_pypi "newest JAX" 90 "$JAX_VENV" test_jax.py --pypi-jax
+  from_pypi "newest JAX" 45 "$JAX_VENV" test_jax.py --pypi-jax
 fi
 if [[ $tier == soak ]]; then
   for version in "${OLD_JAX[@]}"; do

@@ -175,10 +175,21 @@ def test_the_tests_need_all_that_the_quickstart_needs(tree):
     assert installed(tree) < everything
 
 
-def test_the_quickstart_builds_no_tests_and_accepts_warnings(tree):
+@pytest.mark.parametrize("version, strict", [("12", "ON"), ("12.2.0", "ON"), ("14", "OFF")])
+def test_only_the_compiler_of_ci_is_strict_in_all_presets_alike(tree, version, strict):
+    compiler = tree / "path/g++"
+    compiler.write_text(f"#!/bin/sh\necho {version}\n")
+    compiler.chmod(0o755)
+    for preset in ("product", "release", "ci"):
+        run(tree, "build.sh", preset)
+    configured = [line for line in noted(tree, "cmake") if "--preset" in line and "--build" not in line]
+    assert len(configured) == 3 and all(f"-DHVD_WERROR={strict}" in line for line in configured)
+
+
+def test_the_quickstart_builds_no_tests(tree):
     run(tree, "quickstart.sh")
     configure, build = noted(tree, "cmake")
-    assert "--preset product" in configure and "-DHVD_WERROR=OFF" in configure
+    assert "--preset product" in configure
     assert build == "cmake --build --preset product"
     presets = {p["name"]: p for p in json.loads((REPO / "CMakePresets.json").read_text())["configurePresets"]}
     assert presets["product"]["inherits"] == "release", "a folder: `build`, as the README says"
