@@ -1,15 +1,15 @@
-// The contract of InterHostComm and of MpiWorld, between the ranks that mpirun started. Every rank
-// runs every test.
+// The contracts of InterHostComm (contract/runtime/inter_host_contract.h) and of MpiWorld, between
+// the ranks that mpirun started. Every rank runs every test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
-#include <random>
 #include <thread>
 
 #include "mpi_rig.h"
 #include "runtime/backends/mpi/mpi_streams.h"
+#include "test/contract/runtime/inter_host_contract.h"
+#include "test/contract/runtime/inter_host_values.h"
 
 namespace hvd::test {
 
@@ -20,113 +20,39 @@ Rig& TheRig() {
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
 uint32_t Rank() { return TheRig().world->rank(); }
 uint32_t Size() { return TheRig().world->size(); }
 InterHostComm& TheInterHostComm() { return *TheRig().inter_host; }
 
 // The same number on all ranks for the same call.
 uint64_t NextTag() {
-  static uint64_t tag = 100;
+  static uint64_t tag = 1000;  // the contract's are below
   return tag++;
 }
 
-struct Call {
-  explicit Call(std::vector<uint32_t> ranks, uint64_t tag = NextTag()) : leaders(std::move(ranks)) {
-    for (uint32_t i = 0; i < leaders.size(); ++i) {
-      if (leaders[i] == Rank()) call.group.index = i;
-    }
-    call.group.leaders = leaders;
-    call.tag = tag;
-    call.idle_limit = std::chrono::seconds(60);
-  }
-  Call() : Call(TheRig().Everybody()) {}
-  operator const InterHostCall&() const { return call; }
-  uint32_t index() const { return call.group.index; }
+// Of all ranks.
+InterHostCall Call(uint64_t tag = NextTag()) {
+  static const std::vector<uint32_t> everybody = TheRig().Everybody();
+  return {.group = {everybody, Rank()}, .tag = tag, .idle_limit = kDeadline};
+}
 
-  std::vector<uint32_t> leaders;
-  InterHostCall call;
+// Every process of mpirun is one leader, of the one world that there is.
+class MpiLeaders final : public LeaderWorld {
+ public:
+  void Run(const std::function<void(const Leader&)>& body) override {
+    body({TheInterHostComm(), ranks_, Rank()});
+  }
+
+ private:
+  const std::vector<uint32_t> ranks_ = TheRig().Everybody();
 };
 
-// The values that a rank brings: known to all, so that each can compute the result.
-Bytes Values(uint32_t rank, DType dtype, size_t count) {
-  Bytes bytes(count * SizeOf(dtype));
-  std::mt19937 random(rank * 1000 + static_cast<uint32_t>(dtype));
-  auto fill = [&](auto make) {
-    using T = decltype(make());
-    for (size_t i = 0; i < count; ++i) {
-      T value = make();
-      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
-    }
-  };
-  std::uniform_real_distribution<float> real(-2.0f, 2.0f);
-  switch (dtype) {
-    case DType::kFloat32: fill([&] { return real(random); }); break;
-    case DType::kFloat64: fill([&] { return static_cast<double>(real(random)); }); break;
-    case DType::kFloat16:  // 1 to 2, either sign
-      fill([&] { return static_cast<uint16_t>(0x3c00 | (random() & 0x83ff)); });
-      break;
-    case DType::kBfloat16:
-      fill([&] { return static_cast<uint16_t>(0x3f80 | (random() & 0x807f)); });
-      break;
-    case DType::kFloat8E4m3:
-      fill([&] { return static_cast<uint8_t>(0x38 | (random() & 0x87)); });
-      break;
-    case DType::kFloat8E5m2:
-      fill([&] { return static_cast<uint8_t>(0x3c | (random() & 0x83)); });
-      break;
-    case DType::kBool: fill([&] { return static_cast<uint8_t>(random() & 1); }); break;
-    default:
-      fill([&] {
-        return static_cast<uint8_t>(random());
-        return uint8_t{};
-      });
-      break;
-  }
-  return bytes;
-}
-
-Bytes RandomBytes(uint32_t seed, size_t count) {
-  Bytes bytes(count);
-  std::mt19937 random(seed);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
-
-// In the order of the leaders, all at once.
-Bytes Reference(const std::vector<uint32_t>& leaders, const ReduceSpec& arithmetic, size_t count) {
-  std::vector<Bytes> all;
-  std::vector<const void*> inputs;
-  for (uint32_t rank : leaders) all.push_back(Values(rank, arithmetic.dtype, count));
-  for (const Bytes& one : all) inputs.push_back(one.data());
-  Bytes result(count * SizeOf(arithmetic.dtype));
-  void* output = result.data();
-  ReduceRange({.dtype = arithmetic.dtype, .arithmetic = arithmetic.arithmetic}, inputs,
-              std::span(&output, 1), 0, count);
-  return result;
-}
-
-constexpr size_t kCounts[] = {0, 1, 2, 7, 1000, 65'537, 300'001};
-constexpr Arithmetic kArithmetics[] = {Arithmetic::kSum, Arithmetic::kMin, Arithmetic::kMax,
-                                       Arithmetic::kProduct};
-
-std::vector<DType> AllDTypes() {
-  std::vector<DType> dtypes;
-  for (int d = 0; d < kDTypeCount; ++d) dtypes.push_back(static_cast<DType>(d));
-  return dtypes;
-}
-
-void ExpectAllreduce(const std::vector<uint32_t>& leaders, const ReduceSpec& arithmetic,
-                     size_t count) {
-  SCOPED_TRACE(testing::Message() << NameOf(arithmetic.dtype) << " x " << count << ", arithmetic "
-                                  << static_cast<int>(arithmetic.arithmetic));
-  Bytes data = Values(Rank(), arithmetic.dtype, count);
-  Status status =
-      TheInterHostComm().Allreduce(Call(leaders), arithmetic, data.data(), data.data(), count);
-  ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_TRUE(data == Reference(leaders, arithmetic, count));
-}
+INSTANTIATE_TEST_SUITE_P(All, InterHostContract,
+                         ::testing::Values(InterHostImplementation{
+                             .name = "Mpi",
+                             .sizes = [] { return std::vector<uint32_t>{Size()}; },
+                             .open = [](uint32_t) { return std::make_unique<MpiLeaders>(); }}),
+                         NameOfImplementation);
 
 // ---- the world
 
@@ -162,131 +88,13 @@ TEST(MpiWorld, HasOneIdOnAllRanks) {
   EXPECT_THAT(*ids, testing::Each(id));
 }
 
-// ---- collectives
-
-TEST(MpiInterHostComm, AllreduceAddsInTheOrderOfLeaders) {
-  for (DType dtype : AllDTypes()) {
-    for (size_t count : kCounts) {
-      ExpectAllreduce(TheRig().Everybody(), {dtype, Arithmetic::kSum}, count);
-    }
-  }
-}
-
-TEST(MpiInterHostComm, AllreduceKnowsAllArithmetic) {
-  for (Arithmetic arithmetic : kArithmetics) {
-    for (DType dtype : AllDTypes()) {
-      ExpectAllreduce(TheRig().Everybody(), {dtype, arithmetic}, 20'001);
-    }
-  }
-}
-
-TEST(MpiInterHostComm, GroupsMayBeAnyLeadersInAnyOrder) {
-  std::vector<uint32_t> backwards = TheRig().Everybody();
-  std::reverse(backwards.begin(), backwards.end());
-  ExpectAllreduce(backwards, {DType::kFloat32, Arithmetic::kSum}, 100'003);
-  std::vector<uint32_t> even;
-  for (uint32_t r = 0; r < Size(); r += 2) even.push_back(r);
-  uint64_t tag = NextTag();
-  if (Rank() % 2 != 0) return;
-  Bytes data = Values(Rank(), DType::kFloat32, 100'003);
-  Status status =
-      TheInterHostComm().Allreduce(Call(even, tag), {}, data.data(), data.data(), 100'003);
-  ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_TRUE(data == Reference(even, {}, 100'003));
-}
+// ---- what MPI alone promises
 
 TEST(MpiInterHostComm, AGroupWithoutThisRankIsRefused) {
   std::vector<uint32_t> others{Rank() + 1};
   float data = 0;
   InterHostCall call{{others, 0}, 1};
   EXPECT_EQ(TheInterHostComm().Allreduce(call, {}, &data, &data, 1).code(), Code::kInvalidArgument);
-}
-
-TEST(MpiInterHostComm, BroadcastGivesWhatTheRootHas) {
-  for (uint32_t root = 0; root < Size(); ++root) {
-    for (size_t bytes : {0, 1, 3, 262'111, 262'112, 262'113, 1'500'000}) {
-      SCOPED_TRACE(testing::Message() << bytes << " bytes from " << root);
-      Bytes data = RandomBytes(Rank(), bytes);
-      Status status = TheInterHostComm().Broadcast(Call(), root, data.data(), bytes);
-      ASSERT_TRUE(status.ok()) << status.message();
-      EXPECT_TRUE(data == RandomBytes(root, bytes));
-    }
-  }
-}
-
-TEST(MpiInterHostComm, AllgathervTakesUnequalParts) {
-  for (size_t unit : {0, 1, 100'000}) {
-    std::vector<size_t> bytes;
-    Bytes expected;
-    size_t before = 0;
-    for (uint32_t r = 0; r < Size(); ++r) {
-      if (r == Rank()) before = expected.size();
-      bytes.push_back(unit * ((r + 1) % 3));  // the third brings nothing
-      Bytes part = RandomBytes(r, bytes.back());
-      expected.insert(expected.end(), part.begin(), part.end());
-    }
-    Bytes input = RandomBytes(Rank(), bytes[Rank()]);
-    Bytes output(expected.size());
-    Status status = TheInterHostComm().Allgatherv(Call(), input.data(), bytes, output.data());
-    ASSERT_TRUE(status.ok()) << status.message();
-    EXPECT_TRUE(output == expected);
-    // In place.
-    Bytes again(expected.size());
-    std::copy(input.begin(), input.end(), again.begin() + static_cast<ptrdiff_t>(before));
-    status = TheInterHostComm().Allgatherv(Call(), again.data() + before, bytes, again.data());
-    ASSERT_TRUE(status.ok()) << status.message();
-    EXPECT_TRUE(again == expected);
-  }
-}
-
-TEST(MpiInterHostComm, AlltoallvSendsEachItsPart) {
-  auto bytes = [](uint32_t from, uint32_t to) { return size_t{70'000} * ((from + 2 * to) % 4); };
-  Bytes input, expected;
-  std::vector<size_t> send, receive;
-  for (uint32_t r = 0; r < Size(); ++r) {
-    send.push_back(bytes(Rank(), r));
-    receive.push_back(bytes(r, Rank()));
-    Bytes to = RandomBytes(Rank() * 100 + r, send.back());
-    Bytes from = RandomBytes(r * 100 + Rank(), receive.back());
-    input.insert(input.end(), to.begin(), to.end());
-    expected.insert(expected.end(), from.begin(), from.end());
-  }
-  Bytes output(expected.size());
-  Status status = TheInterHostComm().Alltoallv(Call(), input.data(), send, output.data(), receive);
-  ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_TRUE(output == expected);
-}
-
-TEST(MpiInterHostComm, ReducescattervCombinesUnevenParts) {
-  for (size_t unit : {size_t{0}, size_t{1}, size_t{90'001}}) {
-    std::vector<size_t> counts;
-    size_t before = 0, total = 0;
-    for (uint32_t r = 0; r < Size(); ++r) {
-      if (r == Rank()) before = total;
-      counts.push_back(unit * ((r + 1) % 3));
-      total += counts.back();
-    }
-    Bytes whole = Reference(TheRig().Everybody(), {}, total);
-    auto part = [&](const Bytes& of) {
-      auto first = of.begin() + static_cast<ptrdiff_t>(before * 4);
-      return Bytes(first, first + static_cast<ptrdiff_t>(counts[Rank()] * 4));
-    };
-    Bytes input = Values(Rank(), DType::kFloat32, total), kept = input;
-    Bytes output(counts[Rank()] * 4);
-    Status status =
-        TheInterHostComm().Reducescatterv(Call(), {}, input.data(), counts, output.data());
-    ASSERT_TRUE(status.ok()) << status.message();
-    EXPECT_TRUE(output == part(whole));
-    EXPECT_TRUE(input == kept);
-    // Into its own part of the input; the rest of the input stays.
-    status = TheInterHostComm().Reducescatterv(Call(), {}, input.data(), counts,
-                                               input.data() + before * 4);
-    ASSERT_TRUE(status.ok()) << status.message();
-    EXPECT_TRUE(part(input) == part(whole));
-    Bytes result = part(whole);
-    std::copy(result.begin(), result.end(), kept.begin() + static_cast<ptrdiff_t>(before * 4));
-    EXPECT_TRUE(input == kept);
-  }
 }
 
 TEST(MpiInterHostComm, MoreBytesThanAnIntCounts) {
@@ -326,14 +134,14 @@ TEST(MpiInterHostComm, TwoGroupsAtOnceNeverMix) {
   for (uint64_t second : {apart, other}) {
     for (int round = 0; round < 10; ++round) {
       size_t counts[] = {200'003, 150'001};
-      Bytes data[] = {Values(Rank(), DType::kFloat32, counts[0]),
-                      Values(Rank(), DType::kInt32, counts[1])};
+      Bytes data[] = {Values(DType::kFloat32, counts[0], Rank()),
+                      Values(DType::kInt32, counts[1], Rank())};
       ReduceSpec kinds[] = {{DType::kFloat32, Arithmetic::kSum}, {DType::kInt32, Arithmetic::kMax}};
       Status statuses[2];
       auto work = [&](int which) {
-        Call call(TheRig().Everybody(), which == 0 ? tag : second);
-        statuses[which] = TheInterHostComm().Allreduce(call, kinds[which], data[which].data(),
-                                                       data[which].data(), counts[which]);
+        statuses[which] =
+            TheInterHostComm().Allreduce(Call(which == 0 ? tag : second), kinds[which],
+                                         data[which].data(), data[which].data(), counts[which]);
       };
       // Different ranks begin with different ones.
       int first = static_cast<int>((Rank() + static_cast<uint32_t>(round)) % 2);
@@ -342,67 +150,19 @@ TEST(MpiInterHostComm, TwoGroupsAtOnceNeverMix) {
       thread.join();
       for (int which : {0, 1}) {
         ASSERT_TRUE(statuses[which].ok()) << statuses[which].message();
-        EXPECT_TRUE(data[which] == Reference(TheRig().Everybody(), kinds[which], counts[which]));
+        EXPECT_TRUE(data[which] == CombinedValues(Size(), kinds[which], counts[which]));
       }
     }
   }
 }
 
-// ---- small messages
-
-std::span<const std::byte> AsBytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-TEST(MpiInterHostComm, MessagesComeInOrder) {
-  uint64_t tag = NextTag(), other = NextTag();
-  uint32_t next = (Rank() + 1) % Size(), previous = (Rank() + Size() - 1) % Size();
-  for (int i = 0; i < 50; ++i) {
-    std::string text = std::to_string(Rank()) + " says " + std::to_string(i);
-    ASSERT_TRUE(TheInterHostComm().Send(next, tag, AsBytes(text), Rig::Soon()).ok());
-    ASSERT_TRUE(TheInterHostComm().Send(next, other, AsBytes("other"), Rig::Soon()).ok());
-  }
-  for (int i = 0; i < 50; ++i) {
-    auto message = TheInterHostComm().Receive(previous, tag, Rig::Soon());
-    ASSERT_TRUE(message.ok()) << message.status().message();
-    EXPECT_EQ(message->bytes, std::to_string(previous) + " says " + std::to_string(i));
-    EXPECT_EQ(message->from, previous);
-  }
-  for (int i = 0; i < 50; ++i) {
-    auto message = TheInterHostComm().Receive(kAnyLeader, other, Rig::Soon());
-    ASSERT_TRUE(message.ok());
-    EXPECT_EQ(message->bytes, "other");
-  }
-}
-
-TEST(MpiInterHostComm, TheLongestMessagesCrossEachOther) {
-  uint64_t tag = NextTag();
-  std::string text(kMaxInterHostMessage, static_cast<char>('a' + Rank()));
-  for (uint32_t r = 0; r < Size(); ++r) {
-    Status status = TheInterHostComm().Send(r, tag, AsBytes(text), Rig::Soon());
-    ASSERT_TRUE(status.ok()) << status.message();
-  }
-  for (uint32_t r = 0; r < Size(); ++r) {
-    auto message = TheInterHostComm().Receive(r, tag, Rig::Soon());
-    ASSERT_TRUE(message.ok()) << message.status().message();
-    EXPECT_TRUE(message->bytes == std::string(kMaxInterHostMessage, static_cast<char>('a' + r)));
-  }
-  text += "x";
-  EXPECT_EQ(TheInterHostComm().Send(0, tag, AsBytes(text), Rig::Soon()).code(),
-            Code::kInvalidArgument);
-}
-
-TEST(MpiInterHostComm, ReceiveEndsAtItsDeadlineAndWhenWoken) {
-  uint64_t tag = NextTag();
-  EXPECT_EQ(TheInterHostComm().Receive(kAnyLeader, tag, TimePoint{}).status().code(),
-            Code::kInProgress);
-  EXPECT_EQ(TheInterHostComm().Receive(0, tag, Rig::In(5)).status().code(), Code::kInProgress);
-  TheInterHostComm().Wake();
-  EXPECT_EQ(TheInterHostComm().Receive(0, tag, Rig::Soon()).status().code(), Code::kInProgress);
-  std::thread waker([] { TheInterHostComm().Wake(); });
-  EXPECT_EQ(TheInterHostComm().Receive(kAnyLeader, tag, Rig::Soon()).status().code(),
-            Code::kInProgress);
-  waker.join();
+TEST(MpiInterHostComm, ARankMaySendToItself) {
+  const std::string text(kMaxInterHostMessage, static_cast<char>('a' + Rank()));
+  const uint64_t tag = NextTag();
+  ExpectOk(TheInterHostComm().Send(Rank(), tag, AsBytes(text), Rig::Soon()));
+  Result<InterHostMessage> message = TheInterHostComm().Receive(Rank(), tag, Rig::Soon());
+  ASSERT_TRUE(message.ok()) << message.status().message();
+  EXPECT_TRUE(message->bytes == text);
 }
 
 // ---- a communicator of the application
