@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "discovery/fixed_hosts.h"
 #include "discovery/host_slots.h"
 #include "discovery/host_spec.h"
+#include "discovery/named_hosts.h"
 #include "runtime/base/status.h"
 
 namespace hvd {

@@ -1,7 +1,7 @@
 #include "discovery/host_selection.h"
 
 #include "configs/message_text.h"
-#include "discovery/fixed_hosts.h"
+#include "discovery/named_hosts.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -80,10 +80,9 @@ Result<std::vector<HostSlots>> SelectHosts(const Settings& settings, const Selec
   Result<HostsAsNamed> named = ReadHostsAsNamed(settings, facts, notes);
   if (!named.ok()) return named.status();
   const std::set<std::string> own = OwnNames(named->specs, facts, notes);
-  FixedHosts source(named->specs,
-                    {[&](const std::string& name) { return own.contains(name); },
+  Result<std::vector<HostSlots>> hosts = MergeNamedHosts(
+      named->specs, {[&](const std::string& name) { return own.contains(name); },
                      [&](bool remote) { return SlotsPerHost(settings, facts, remote); }});
-  Result<std::vector<HostSlots>> hosts = source.Hosts();
   if (!hosts.ok() || played == 1) return hosts;
   return Played(*hosts, played);
 }

@@ -87,19 +87,11 @@ class OpState {
   virtual ~OpState() = default;
 };
 
-struct Abilities {
-  bool abort = false;   // can leave a collective whose peer is gone
-  bool reform = false;  // can serve a later generation in the same process
-};
-
 class Backend {
  public:
   virtual ~Backend() = default;
 
   virtual std::string_view name() const = 0;
-  // Ok, or the reason why this backend cannot serve the group.
-  virtual Status Viable() const = 0;
-  virtual Abilities abilities() const = 0;
 
   // Reads the input as far as it travels with the request. `state` may stay null; all of
   // `descriptor` is written. Its payload (of any size; best the input itself) lives as long as the

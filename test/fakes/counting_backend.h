@@ -17,8 +17,6 @@ class CountingBackend final : public Backend {
   CountingBackend(Backend& inner, int* prepared) : inner_(inner), prepared_(*prepared) {}
 
   std::string_view name() const override { return inner_.name(); }
-  Status Viable() const override { return inner_.Viable(); }
-  Abilities abilities() const override { return inner_.abilities(); }
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override {
     ++prepared_;

@@ -16,8 +16,6 @@ class LateBackend final : public Backend {
   LateBackend(SharedHeap& heap, std::mt19937_64& random) : inner_(heap), random_(random) {}
 
   std::string_view name() const override { return "late"; }
-  Status Viable() const override { return Status::Ok(); }
-  Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override {

@@ -38,8 +38,6 @@ class CudaBackend final : public DeviceBackend {
   ~CudaBackend() override;
 
   std::string_view name() const override { return "cuda"; }
-  Status Viable() const override { return Status::Ok(); }
-  Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;

@@ -28,8 +28,6 @@ class CudaRouter final : public DeviceBackend {
       : options_(std::move(options)), open_(std::move(open)) {}
 
   std::string_view name() const override { return "cuda"; }
-  Status Viable() const override { return failure_; }
-  Abilities abilities() const override { return {.abort = true, .reform = true}; }
   // All members have to answer alike, and some may not have loaded the library yet.
   bool IsExchange(const CollectiveCall&) const override { return false; }
   void WorkAhead(const CollectiveCall& call, OpState* state) override;

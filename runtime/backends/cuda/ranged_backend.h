@@ -19,8 +19,6 @@ class RangedBackend final : public DeviceBackend {
       : inner_(std::move(inner)), ranges_(ranges) {}
 
   std::string_view name() const override { return inner_->name(); }
-  Status Viable() const override { return inner_->Viable(); }
-  Abilities abilities() const override { return inner_->abilities(); }
   // Of such a call there is no range where the engine skips Prepare.
   bool IsExchange(const CollectiveCall& call) const override { return inner_->IsExchange(call); }
   void WorkAhead(const CollectiveCall& call, OpState* state) override;

@@ -31,8 +31,6 @@ class HostsBackend final : public Backend {
   ~HostsBackend() override;
 
   std::string_view name() const override { return "hosts"; }
-  Status Viable() const override { return Status::Ok(); }
-  Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;

@@ -38,8 +38,6 @@ class ShmBackend final : public Backend {
         stream_from_(stream_from) {}
 
   std::string_view name() const override { return "shm"; }
-  Status Viable() const override { return Status::Ok(); }
-  Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;

@@ -17,8 +17,6 @@ class InprocBackend final : public Backend {
   explicit InprocBackend(SharedHeap& heap) : heap_(heap) {}
 
   std::string_view name() const override { return "inproc"; }
-  Status Viable() const override { return Status::Ok(); }
-  Abilities abilities() const override { return {.abort = true, .reform = true}; }
 
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override;

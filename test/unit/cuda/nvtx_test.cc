@@ -85,8 +85,6 @@ class ToldBackend final : public DeviceBackend {
   struct State final : OpState {};
 
   std::string_view name() const override { return "told"; }
-  Status Viable() const override { return Status::Ok(); }
-  Abilities abilities() const override { return {.abort = true}; }
   Status Prepare(const CollectiveCall&, std::unique_ptr<OpState>* state,
                  BufferDescriptor*) override {
     if (!answer.ok()) return answer.status();
@@ -197,7 +195,7 @@ TEST_F(RangedBackendTest, ARangeEndsWhenTheOperationIsGivenUp) {
 TEST_F(RangedBackendTest, AllElseIsTheInnerBackends) {
   const std::unique_ptr<OpState> state = Prepared();
   EXPECT_EQ(backend_->name(), "told");
-  EXPECT_TRUE(backend_->Viable().ok() && backend_->abilities().abort && backend_->UsesNccl());
+  EXPECT_TRUE(backend_->UsesNccl());
   EXPECT_TRUE(backend_->IsExchange(call_) && !backend_->IsExchange({}));
   EXPECT_EQ(backend_->attendance(), inner_->attendance());
   backend_->WorkAhead(call_, state.get());

@@ -41,8 +41,6 @@ class NotedPeers final : public Peers {
 class NotedBackend final : public Backend {
  public:
   std::string_view name() const override { return "noted"; }
-  Status Viable() const override { return Status::Ok(); }
-  Abilities abilities() const override { return {}; }
   Status Prepare(const CollectiveCall&, std::unique_ptr<OpState>*, BufferDescriptor*) override {
     return Status::Ok();
   }

@@ -16,8 +16,6 @@ namespace {
 class CountingBackend final : public Backend {
  public:
   std::string_view name() const override { return "counting"; }
-  Status Viable() const override { return Status::Ok(); }
-  Abilities abilities() const override { return {}; }
   Status Prepare(const CollectiveCall& call, std::unique_ptr<OpState>* state,
                  BufferDescriptor* descriptor) override {
     if (call.count == refused) return OutOfMemory("no memory");

@@ -24,8 +24,6 @@ using ::testing::IsEmpty;
 class OtherHosts final : public Backend {
  public:
   std::string_view name() const override { return "other hosts"; }
-  Status Viable() const override { return Status::Ok(); }
-  Abilities abilities() const override { return {}; }
   Status Prepare(const CollectiveCall&, std::unique_ptr<OpState>*,
                  BufferDescriptor* descriptor) override {
     *descriptor = {};

@@ -1,17 +1,18 @@
-// FixedHosts: the hosts that the user named, with -H or a host file.
-#ifndef HVD_DISCOVERY_FIXED_HOSTS_H_
-#define HVD_DISCOVERY_FIXED_HOSTS_H_
+// The hosts that the user named, with -H or a host file.
+#ifndef HVD_DISCOVERY_NAMED_HOSTS_H_
+#define HVD_DISCOVERY_NAMED_HOSTS_H_
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "discovery/host_source.h"
+#include "discovery/host_slots.h"
 #include "discovery/host_spec.h"
+#include "runtime/base/status.h"
 
 namespace hvd {
 
-// The facts about the world that FixedHosts asks for.
+// What is asked about the world.
 struct MachineFacts {
   std::function<bool(const std::string&)> is_this_machine;
   // Of a host without a number; 0: not known before we are there.
@@ -23,22 +24,15 @@ struct MachineFacts {
 // `facts`.
 void AddPlace(const HostSpec& spec, const MachineFacts& facts, HostSlots& host);
 
-class FixedHosts final : public HostSource {
- public:
-  FixedHosts(std::vector<HostSpec> specs, MachineFacts facts);
-
-  // In the order in which they were named first. This machine goes by its first name, with the
-  // slots of all its names. One name with two ports of ssh is two hosts: two containers, perhaps.
-  Result<std::vector<HostSlots>> Hosts() override;
-
- private:
-  std::vector<HostSpec> specs_;
-  MachineFacts facts_;
-};
+// In the order in which they were named first, none twice; or one sentence why there is none. This
+// machine goes by its first name, with the slots of all its names. One name with two ports of ssh is
+// two hosts: two containers, perhaps. Pure but for `facts`.
+Result<std::vector<HostSlots>> MergeNamedHosts(const std::vector<HostSpec>& specs,
+                                               const MachineFacts& facts);
 
 // One machine as `count` hosts, each with the slots of the whole: for tests. Pure.
 std::vector<HostSlots> PlayHosts(const HostSlots& machine, uint32_t count);
 
 }  // namespace hvd
 
-#endif  // HVD_DISCOVERY_FIXED_HOSTS_H_
+#endif  // HVD_DISCOVERY_NAMED_HOSTS_H_

@@ -1,7 +1,6 @@
-#include "discovery/fixed_hosts.h"
+#include "discovery/named_hosts.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "runtime/base/text/format.h"
 
@@ -12,9 +11,6 @@ namespace {
 bool SamePort(uint16_t one, uint16_t other) { return one == other || one == 0 || other == 0; }
 
 }  // namespace
-
-FixedHosts::FixedHosts(std::vector<HostSpec> specs, MachineFacts facts)
-    : specs_(std::move(specs)), facts_(std::move(facts)) {}
 
 void AddPlace(const HostSpec& spec, const MachineFacts& facts, HostSlots& host) {
   bool first = host.slots == 0;
@@ -32,17 +28,18 @@ void AddPlace(const HostSpec& spec, const MachineFacts& facts, HostSlots& host) 
   }
 }
 
-Result<std::vector<HostSlots>> FixedHosts::Hosts() {
+Result<std::vector<HostSlots>> MergeNamedHosts(const std::vector<HostSpec>& specs,
+                                               const MachineFacts& facts) {
   std::vector<HostSlots> hosts;
-  for (const HostSpec& spec : specs_) {
-    bool remote = !facts_.is_this_machine(spec.name);
+  for (const HostSpec& spec : specs) {
+    bool remote = !facts.is_this_machine(spec.name);
     auto known = std::find_if(hosts.begin(), hosts.end(), [&](const HostSlots& h) {
       return h.remote == remote &&
              (!remote || (h.host == spec.name && SamePort(h.port, spec.port)));
     });
     if (known == hosts.end())
       known = hosts.insert(hosts.end(), {.host = spec.name, .remote = remote});
-    AddPlace(spec, facts_, *known);
+    AddPlace(spec, facts, *known);
   }
   if (hosts.empty()) return InvalidArgument("no host was named; try -H localhost");
   return hosts;

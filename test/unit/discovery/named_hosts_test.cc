@@ -1,4 +1,4 @@
-#include "discovery/fixed_hosts.h"
+#include "discovery/named_hosts.h"
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,10 @@ namespace {
 
 using Hosts = std::vector<HostSlots>;
 
-FixedHosts Named(std::vector<HostSpec> specs) {
-  return FixedHosts(std::move(specs),
-                    {[](const std::string& name) { return name == "me" || name == "localhost"; },
-                     [](bool remote) { return remote ? 0u : 7u; }});
+Result<Hosts> Merged(const std::vector<HostSpec>& specs) {
+  return MergeNamedHosts(
+      specs, {[](const std::string& name) { return name == "me" || name == "localhost"; },
+              [](bool remote) { return remote ? 0u : 7u; }});
 }
 
 TEST(ThisMachine, CountsTheGpusThatAJobMayUse) {
@@ -33,28 +33,26 @@ TEST(ThisMachine, CountsTheGpusThatAJobMayUse) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(FixedHosts, UsesSlotsAsSaidOrTheMachinesOwn) {
-  EXPECT_EQ(*Named({{"me", 4}}).Hosts(), (Hosts{{"me", 4}}));
-  EXPECT_EQ(*Named({{"me", std::nullopt}}).Hosts(), (Hosts{{"me", 7}}));
+TEST(NamedHosts, UsesSlotsAsSaidOrTheMachinesOwn) {
+  EXPECT_EQ(*Merged({{"me", 4}}), (Hosts{{"me", 4}}));
+  EXPECT_EQ(*Merged({{"me", std::nullopt}}), (Hosts{{"me", 7}}));
 }
 
-TEST(FixedHosts, MergesTwoNamesOfOneMachine) {
-  EXPECT_EQ(*Named({{"localhost", 1}, {"me", 2}, {"localhost", 3}}).Hosts(),
-            (Hosts{{"localhost", 6}}));
+TEST(NamedHosts, MergesTwoNamesOfOneMachine) {
+  EXPECT_EQ(*Merged({{"localhost", 1}, {"me", 2}, {"localhost", 3}}), (Hosts{{"localhost", 6}}));
 }
 
-TEST(FixedHosts, KeepsHowTheMachineIsReached) {
+TEST(NamedHosts, KeepsHowTheMachineIsReached) {
   HostSpec full{"me", 2, "bob", 2222, 4};
-  EXPECT_EQ(*Named({full}).Hosts(), (Hosts{{"me", 2, "bob", 2222, 4}}));
-  EXPECT_EQ(*Named({full, full}).Hosts(), (Hosts{{"me", 4, "bob", 2222, 8}}));
-  EXPECT_EQ(*Named({{"localhost", 1}, full}).Hosts(), (Hosts{{"localhost", 3, "bob", 2222}}))
+  EXPECT_EQ(*Merged({full}), (Hosts{{"me", 2, "bob", 2222, 4}}));
+  EXPECT_EQ(*Merged({full, full}), (Hosts{{"me", 4, "bob", 2222, 8}}));
+  EXPECT_EQ(*Merged({{"localhost", 1}, full}), (Hosts{{"localhost", 3, "bob", 2222}}))
       << "no limit of one is no limit of the sum";
-  EXPECT_EQ(*Named({full, {"me", 1, "eve", 1}}).Hosts(), (Hosts{{"me", 3, "bob", 2222}}));
+  EXPECT_EQ(*Merged({full, {"me", 1, "eve", 1}}), (Hosts{{"me", 3, "bob", 2222}}));
 }
 
-TEST(FixedHosts, KeepsOtherMachinesApartInTheOrderOfTheirNames) {
-  auto hosts =
-      Named({{"node7", 2}, {"me", 1}, {"node8", {}}, {"localhost", 1}, {"node7", 3}}).Hosts();
+TEST(NamedHosts, KeepsOtherMachinesApartInTheOrderOfTheirNames) {
+  auto hosts = Merged({{"node7", 2}, {"me", 1}, {"node8", {}}, {"localhost", 1}, {"node7", 3}});
   ASSERT_TRUE(hosts.ok());
   ASSERT_EQ(hosts->size(), 3U);
   EXPECT_EQ((*hosts)[0], (HostSlots{.host = "node7", .slots = 5, .remote = true}));
@@ -62,11 +60,11 @@ TEST(FixedHosts, KeepsOtherMachinesApartInTheOrderOfTheirNames) {
   EXPECT_EQ((*hosts)[2],
             (HostSlots{.host = "node8", .slots = 1, .remote = true, .slots_told = false}))
       << "as many as are known for certain";
-  EXPECT_FALSE(Named({}).Hosts().ok());
+  EXPECT_FALSE(Merged({}).status().message().empty());
 }
 
-TEST(FixedHosts, OneNameWithTwoPortsIsTwoHosts) {
-  auto hosts = Named({{"node7", 1, "", 2222}, {"node7", 2, "", 2223}, {"node7", 3}}).Hosts();
+TEST(NamedHosts, OneNameWithTwoPortsIsTwoHosts) {
+  auto hosts = Merged({{"node7", 1, "", 2222}, {"node7", 2, "", 2223}, {"node7", 3}});
   ASSERT_TRUE(hosts.ok());
   ASSERT_EQ(hosts->size(), 2U);
   EXPECT_EQ((*hosts)[0], (HostSlots{.host = "node7", .slots = 4, .port = 2222, .remote = true}))
