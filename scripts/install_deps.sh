@@ -26,7 +26,7 @@ TEST_PACKAGES=(
 )
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
 SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev llvm-19)
-VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist)
+VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist py-spy)  # py-spy reads the stacks of any Python
 VENV_GIB=12
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
 TENSORFLOW_PACKAGES=(tensorflow-cpu tf-keras scikit-learn cloudpickle pytest pytest-xdist)
@@ -135,7 +135,7 @@ install_jax() {
 }
 
 install_torch() {
-  if "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest, xdist' 2>/dev/null; then
+  if [[ -x "$TORCH_VENV/bin/py-spy" ]] && "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest, xdist' 2>/dev/null; then
     say "PyTorch $("$TORCH_VENV/bin/python" -c 'import torch; print(torch.__version__)') is in $TORCH_VENV"
     return
   fi

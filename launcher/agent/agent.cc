@@ -44,6 +44,7 @@
 #include "launcher/process/uncaught.h"
 #include "launcher/relay/relay_end.h"
 #include "launcher/stall/rank_examiner.h"
+#include "launcher/stall/silence_watch.h"
 #include "launcher/stall/stack_reader.h"
 #include "launcher/tree/tree_member.h"
 #include "launcher/tuning/job_tuner.h"
@@ -95,6 +96,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   }
   void SendOutput(uint32_t rank, OutputStream stream, std::string_view first,
                   std::string_view second) override {
+    silence_watch_.NoteOutput(rank);
     driver_.SendOutput(rank, stream, first, second);
   }
   uint64_t CommitsOf(uint32_t slot) const override { return generations_.CommitsOf(slot); }
@@ -147,6 +149,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   RankExaminer examiner_;
   RecorderReader recorders_;
   StackReader stacks_;
+  SilenceWatch silence_watch_;
   JobTuner tuner_;
 };
 
@@ -192,6 +195,10 @@ Agent::Agent(AgentOptions options)
       examiner_(io_, clock_, [this](const ToDriver& message) { Send(message); }),
       recorders_(io_, [this](const ToDriver& message) { driver_.Send(message); }),
       stacks_(io_, [this](const ToDriver& message) { driver_.Send(message); }),
+      silence_watch_(
+          io_, clock_,
+          {[this] { return workers_.Running(); }, [this] { return generations_.in_use(); },
+           [this](const ToDriver& message) { driver_.Send(message); }}),
       tuner_(
           io_, TuningMemory(TuningFolder(GetEnv)),
           [this](const std::string& text) { Send(AgentWarning{text}); },
@@ -360,6 +367,7 @@ void Agent::StartWorkers() {
   if (std::string why = LinkShortage(ranks, DescriptorLimit(), job.host); !why.empty())
     Send(AgentWarning{why + "; hvd.init() will fail"});
   workers_.Start(link, PathsBeside(options_.executable), std::move(options_.user_stdin));
+  silence_watch_.Begin(std::chrono::milliseconds(std::max<int64_t>(job.script_warning_ms, 0)));
 }
 
 // Long before the job starts: one that waits for slow hosts may lose a connection, too.

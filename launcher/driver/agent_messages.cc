@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "configs/message_text.h"
+#include "launcher/driver/job_outline.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/start_job.h"
 #include "launcher/wire/message_rights.h"
@@ -137,6 +138,16 @@ void AgentMessages::On(uint32_t host, const RanksExamined& examined) {
   if (std::optional<StallExplained> stall = parts_.stalls.Result(plan, now_))
     parts_.events.Push(*stall);
   parts_.tick_moved = true;
+}
+
+void AgentMessages::On(uint32_t host, const ScriptObserved& observed) {
+  for (const ScriptObservation& seen : observed.ranks) {
+    if (Status own = CheckWorker(seen.worker, host, parts_.state.plan.ranks); !own.ok())
+      return parts_.agents.BreakUnless(host, own);
+  }
+  parts_.script_stalls.Take(host, observed);
+  if (std::optional<ScriptStall> stall = parts_.script_stalls.Look(ScriptRanksOf(parts_.state)))
+    parts_.events.Push(*stall);
 }
 
 void AgentMessages::On(uint32_t host, const WantKey& want) {

@@ -95,6 +95,7 @@ class AgentMessages {
     parts_.events.Push(HostIdle{host, told.generation, std::chrono::milliseconds(told.idle_ms)});
   }
   void On(uint32_t host, const RanksExamined& examined);
+  void On(uint32_t host, const ScriptObserved& observed);
   void On(uint32_t host, const CommitsHeld& held) { parts_.events.Push(CommitsHeldBy{host, held}); }
   void On(uint32_t host, const StopRequested& request) {
     parts_.events.Push(StopAsked{request.signal, {}, host});

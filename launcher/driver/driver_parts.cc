@@ -29,6 +29,8 @@ DriverParts::DriverParts(DriverOptions the_options, EventQueue& the_events, Time
       }),
       troubles(RouteSilenceLimit(options.settings)),
       stalls([this](uint32_t host, const ExamineRanks& question) { agents.Send(host, question); }),
+      script_stalls(ScriptWarningMs(options.settings),
+                    int64_t{1000} * options.settings.stall_shutdown_seconds),
       clock_schedule(options.plan.hosts.size()),
       free_ports(options.plan.hosts.size()),
       facts(options.plan.hosts.size()),

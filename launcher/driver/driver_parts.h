@@ -30,6 +30,7 @@
 #include "launcher/output/screen.h"
 #include "launcher/output/stdin_reader.h"
 #include "launcher/relay/relay_switch.h"
+#include "launcher/stall/script_rounds.h"
 #include "launcher/stall/stall_rounds.h"
 #include "launcher/tree/tree_router.h"
 #include "runtime/base/clock.h"
@@ -81,6 +82,7 @@ struct DriverParts {
   RankTroubles troubles;
   ForwardedSignals forwarded_signals;
   StallRounds stalls;
+  ScriptRounds script_stalls;
   ClockSchedule clock_schedule;
   RemoteCleanups cleanups;
   // By host: the port for MASTER_PORT that its agent holds, and the facts that it reported.

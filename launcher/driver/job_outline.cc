@@ -36,6 +36,21 @@ JobView OutlineOf(const JobState& state, const std::string& job_id) {
   return view;
 }
 
+std::map<uint32_t, ScriptRank> ScriptRanksOf(const JobState& state) {
+  std::map<uint32_t, ScriptRank> ranks;
+  if (state.phase != JobPhase::kRunning || state.failure) return ranks;
+  for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
+    const RankRecord& record = state.ranks[worker];
+    if (record.ended() && (!state.fixed() || !record.end || !record.end->ok())) continue;
+    ScriptRank rank;
+    rank.rank = record.rank;
+    rank.host = state.plan.hosts[state.plan.ranks[worker].host];
+    rank.left = record.ended();
+    ranks[worker] = std::move(rank);
+  }
+  return ranks;
+}
+
 JobCounts CountsOf(const JobState& state) {
   if (state.phase == JobPhase::kOpening) return {};  // its plan may change
   uint32_t present = 0, running = 0;

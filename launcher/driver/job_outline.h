@@ -2,11 +2,14 @@
 #ifndef HVD_LAUNCHER_DRIVER_JOB_OUTLINE_H_
 #define HVD_LAUNCHER_DRIVER_JOB_OUTLINE_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "launcher/job/state/job_state.h"
 #include "launcher/jobs/driver_status.h"
 #include "launcher/live/job_view.h"
+#include "launcher/verdict/script_verdict.h"
 
 namespace hvd {
 
@@ -16,6 +19,10 @@ JobView OutlineOf(const JobState& state, const std::string& job_id);
 
 // For `hvdrun ps`: the ranks of the job, not the workers that it ever had, and those that run.
 JobCounts CountsOf(const JobState& state);
+
+// For ScriptRounds, by worker: those that run or have ended successfully; none while ranks start or
+// end.
+std::map<uint32_t, ScriptRank> ScriptRanksOf(const JobState& state);
 
 }  // namespace hvd
 

@@ -19,6 +19,13 @@ Duration SecondsOf(double seconds) {
       std::chrono::duration<double>(std::min(seconds, kLongest)));
 }
 
+int64_t ScriptWarningMs(const Settings& settings) {
+  if (!settings.stall_check) return 0;
+  const int64_t seconds = settings.stall_warning_seconds > 0 ? settings.stall_warning_seconds
+                                                             : settings.stall_shutdown_seconds;
+  return seconds * 1000;
+}
+
 JobOptions JobOptionsOf(const DriverOptions& driver) {
   const Settings& settings = driver.settings;
   JobOptions options;

@@ -18,6 +18,8 @@ Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host);
 Duration RouteSilenceLimit(const Settings& settings);
 // How long an agent that lost its parent in the tree keeps its place in the job.
 Duration LostParentLimit(const Settings& settings);
+// How long ranks that use collectives of another library may show nothing; 0: for ever.
+int64_t ScriptWarningMs(const Settings& settings);
 // 0 and more; "for ever" without overflow.
 Duration SecondsOf(double seconds);
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "launcher/driver/job_settings.h"
 #include "launcher/environment/worker_env.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/process/exec_size.h"
@@ -61,6 +62,7 @@ StartJob CommonStart(const DriverOptions& options) {
   start.stdin_to = ParseStdinTo(options.settings.stdin_to);
   start.stdin_terminal = options.stdin_terminal ? 1 : 0;
   start.elastic = options.elastic.elastic ? 1 : 0;
+  start.script_warning_ms = ScriptWarningMs(options.settings);
   start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
   start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
   return start;

@@ -10,6 +10,7 @@
 #include "launcher/job/elastic/elastic_hosts.h"
 #include "launcher/job/elastic/elastic_losses.h"
 #include "launcher/job/elastic/elastic_notice.h"
+#include "launcher/job/elastic/elastic_restart.h"
 #include "launcher/job/elastic/elastic_spares.h"
 #include "launcher/job/elastic/membership.h"
 #include "launcher/job/host_transition.h"
@@ -63,6 +64,7 @@ class JobTransition {
   void On(const ClockRead& event) { state_.clocks[event.host].Add(event.reading); }
   void On(const GenerationEnding& event);
   void On(const StallExplained& event);
+  void On(const ScriptStall& event);
   void On(const HostIdle& event) {
     if (event.generation == state_.generation)
       state_.elastic.time.SetIdle(event.host, event.idle, now_);
@@ -139,6 +141,17 @@ void JobTransition::On(const StallExplained& event) {
   state_.stall = event;
   change_.Tell(StallText(event.verdict));
   if (event.verdict.never_ends) BreakFor(event.generation, EndlessStall(event.verdict));
+}
+
+// Its ranks are in no generation.
+void JobTransition::On(const ScriptStall& event) {
+  if (GenerationIsOver() || !change_.AtWork()) return;
+  if (event.is_new) change_.Tell(StallText(event.verdict));
+  if (!event.ends) return;
+  if (!state_.fixed()) return RestartAll(members_, event.verdict.sentence);
+  JobFailure failure = ScriptStallFailure(event.verdict);
+  std::string reason = failure.reason;
+  FailJob(change_, std::move(failure), std::move(reason));
 }
 
 void JobTransition::On(const RankStopped& event) {

@@ -21,6 +21,11 @@ JobFailure EndlessStall(const Verdict& verdict) {
   return StallFailure(EndlessText(verdict), verdict);
 }
 
+JobFailure ScriptStallFailure(const Verdict& verdict) {
+  return StallFailure(verdict.sentence + ", longer than --stall-check-shutdown-time-seconds allows",
+                      verdict);
+}
+
 JobFailure EndingOf(const JobState& state, const GenerationEnding& event) {
   if (event.by.stalled) {
     const std::optional<StallExplained>& stall = state.stall;

@@ -13,6 +13,9 @@ namespace hvd {
 // A wait that can never end.
 JobFailure EndlessStall(const Verdict& verdict);
 
+// Ranks that use collectives of another library have hung for as long as they may.
+JobFailure ScriptStallFailure(const Verdict& verdict);
+
 // A rank ends its generation. The verdict on a stall of that generation explains a limit
 // that passed.
 JobFailure EndingOf(const JobState& state, const GenerationEnding& event);

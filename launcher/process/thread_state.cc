@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <sstream>
@@ -84,6 +85,32 @@ ThreadState ParseStat(std::string_view stat) {
   return found;
 }
 
+uint64_t ParseTicks(std::string_view stat) {
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string_view::npos) return 0;
+  std::istringstream rest{std::string(stat.substr(name_end + 1))};
+  std::string word;
+  uint64_t ticks = 0;
+  constexpr int kState = 3, kUserTicks = 14, kChildSystemTicks = 17;
+  for (int field = kState; field <= kChildSystemTicks && rest >> word; ++field) {
+    if (field >= kUserTicks) ticks += ParseWhole<uint64_t>(word).value_or(0);
+  }
+  return ticks;
+}
+
+uint64_t ParseCount(std::string_view text, std::string_view name) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (!line.starts_with(name) || line.substr(name.size(), 1) != ":") continue;
+    line.remove_prefix(name.size() + 1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    return ParseWhole<uint64_t>(line).value_or(0);
+  }
+  return 0;
+}
+
 std::string ParseSyscall(std::string_view text) {
   long call = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), call);
@@ -112,6 +139,16 @@ ThreadState ReadThreadState(pid_t pid) {
   const std::string where = ReadProcFile(Number(pid) + "/wchan");
   if (where != "0") found.blocked_in = where;
   return found;
+}
+
+ProcessUse ReadProcessUse(pid_t pid) {
+  const std::string moved = ReadProcFile(Number(pid) + "/io");
+  return {ParseTicks(ReadProcFile(Number(pid) + "/stat")),
+          ParseCount(moved, "rchar") + ParseCount(moved, "wchar")};
+}
+
+uint64_t ReadSleeps(pid_t pid) {
+  return ParseCount(ReadProcFile(Number(pid) + "/status"), "voluntary_ctxt_switches");
 }
 
 bool HandlesSignal(pid_t pid, int signal) {

@@ -20,6 +20,15 @@ struct ThreadState {
 
 ThreadState ReadThreadState(pid_t pid);
 
+// The counts of a process that only grow.
+struct ProcessUse {
+  uint64_t cpu_ticks = 0;    // with those of its children that have ended, 100 a second
+  uint64_t bytes_moved = 0;  // by read() and write(), from files, pipes and caches
+};
+ProcessUse ReadProcessUse(pid_t pid);
+// How often the main thread has gone to sleep.
+uint64_t ReadSleeps(pid_t pid);
+
 // Whether the process handles the signal, by its /proc/PID/status.
 bool HandlesSignal(pid_t pid, int signal);
 
@@ -29,6 +38,10 @@ bool HandlesSignal(pid_t pid, int signal);
 ThreadState ParseStat(std::string_view stat);
 // Of /proc/PID/syscall: "nanosleep", "system call 1000"; empty while it runs.
 std::string ParseSyscall(std::string_view text);
+// Of /proc/PID/stat.
+uint64_t ParseTicks(std::string_view stat);
+// Of /proc/PID/io and /proc/PID/status: the number behind "name: "; 0 where there is none.
+uint64_t ParseCount(std::string_view text, std::string_view name);
 // Of /proc/PID/status: is the signal's bit set in SigCgt?
 bool ParseHandles(std::string_view status, int signal);
 

@@ -16,29 +16,28 @@ namespace {
 constexpr auto kLimit = std::chrono::seconds(5);
 constexpr size_t kMostReason = 300;
 
-bool RunsPython(pid_t pid) {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink(Format("/proc/{}/exe", pid), error);
-  return !error && program.filename().string().starts_with("python");
-}
-
-bool HasStacks(std::string_view text) { return text.find("Thread ") != text.npos; }
-
 // The last line that py-spy wrote.
 std::string LastLine(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
   return std::string(text.substr(text.rfind('\n') + 1, kMostReason));
 }
 
-std::string ReasonOf(const std::string* text, bool installed) {
+}  // namespace
+
+bool RunsPython(pid_t pid) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink(Format("/proc/{}/exe", pid), error);
+  return !error && program.filename().string().starts_with("python");
+}
+
+std::string WhyNoStacks(const std::string* text, bool installed) {
+  if (text != nullptr && text->find("Thread ") != text->npos) return "";
   if (!installed)
     return "py-spy is not on the PATH of its host: pip install py-spy, or hvdrun[stacks]";
   if (text == nullptr) return "--no-stall-check-stacks forbids it";
   if (text->empty()) return Format("py-spy did not answer within {} s", kLimit.count());
   return "py-spy says: " + LastLine(*text);
 }
-
-}  // namespace
 
 pid_t PythonBelow(pid_t root, const std::vector<ProcessInfo>& all,
                   const std::function<bool(pid_t)>& runs_python) {
@@ -68,11 +67,8 @@ void StackReader::Answer(const AskStacks& question, const Workers& workers) {
           const auto found = texts.find(pids[i]);
           const std::string* text = found == texts.end() ? nullptr : &found->second;
           WorkerStacks stacks{workers[i].first, "", ""};
-          if (text != nullptr && HasStacks(*text)) {
-            stacks.text = *text;
-          } else {
-            stacks.reason = ReasonOf(text, installed);
-          }
+          stacks.reason = WhyNoStacks(text, installed);
+          if (stacks.reason.empty()) stacks.text = *text;
           told.workers.push_back(std::move(stacks));
         }
         send_(told);

@@ -10,6 +10,7 @@
 #include <asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,9 @@ namespace hvd {
 // `sh -c`, `uv run` or `conda run`. `root` itself where none does. Pure.
 pid_t PythonBelow(pid_t root, const std::vector<ProcessInfo>& all,
                   const std::function<bool(pid_t)>& runs_python);
+bool RunsPython(pid_t pid);
+// Why what py-spy wrote has no stacks, without a subject; empty: it has. Null: it was not asked.
+std::string WhyNoStacks(const std::string* text, bool installed);
 
 class StackReader {
  public:

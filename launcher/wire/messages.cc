@@ -26,6 +26,10 @@ void Fields(auto& f, MaybeConst<WorkerCounts> auto& m) {
     m.collective, m.last_submitted);
 }
 void Fields(auto& f, MaybeConst<WorkerStacks> auto& m) { f(m.worker, m.text, m.reason); }
+void Fields(auto& f, MaybeConst<ScriptObservation> auto& m) {
+  f(m.worker, m.pid, m.state, m.blocked_in, m.silent_ms, m.still_ms, m.cpu_permille, m.bytes_moved,
+    m.sampled, m.sample_ms, m.same_ms, m.call, m.may_compute, m.once, m.site, m.inside, m.trouble);
+}
 void Fields(auto& f, MaybeConst<ProcessEnd> auto& m) { f(m.by_signal, m.value); }
 void Fields(auto& f, MaybeConst<CommandFacts> auto& m) {
   f(m.program, m.directory, m.found, m.real, m.version, m.error, m.directory_error);
@@ -39,7 +43,8 @@ void Fields(auto& f, MaybeConst<StartJob> auto& m) {
     m.master_address, m.master_port, m.omp_threads, m.machine_part, m.machine_parts, m.bind_to,
     m.gpus, m.stdin_to, m.layout, m.stdin_terminal, m.listen_addresses, m.first_port, m.last_port,
     m.silence_limit_ms, m.tree_host, m.tree_hosts, m.tree_radix, m.tree_above, m.elastic, m.workers,
-    m.interfaces, m.restarts, m.max_restarts, m.trace, m.rendezvous, m.function);
+    m.interfaces, m.restarts, m.max_restarts, m.trace, m.rendezvous, m.script_warning_ms,
+    m.function);
 }
 void Fields(auto& f, MaybeConst<AddWorkers> auto& m) {
   f(m.workers, m.slots, m.size, m.homogeneous, m.master_address, m.master_port, m.restarts,
@@ -135,6 +140,7 @@ void Fields(auto& f, MaybeConst<AskCounts> auto& m) { f(m.number, m.measure_ms);
 void Fields(auto& f, MaybeConst<AskRings> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<AskStacks> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<StacksTold> auto& m) { f(m.number, m.workers); }
+void Fields(auto& f, MaybeConst<ScriptObserved> auto& m) { f(m.ranks); }
 void Fields(auto& f, MaybeConst<RingsOver> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<CountsTold> auto& m) {
   f(m.number, m.generation, m.at_ns, m.workers);

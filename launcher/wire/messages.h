@@ -14,6 +14,7 @@
 #include "launcher/wire/command_facts.h"
 #include "launcher/wire/plan.h"
 #include "launcher/wire/rank_facts.h"
+#include "launcher/wire/script_observation.h"
 #include "runtime/base/status.h"
 #include "runtime/net/layout.h"
 
@@ -78,6 +79,9 @@ struct StartJob {
   TraceMode trace = TraceMode::kOff;
   // Where the workers meet, which use stock Horovod: "10.0.0.1:4711"; empty: they use our runtime.
   std::string rendezvous;
+  // So long a script that uses collectives of other libraries may show nothing until it is looked
+  // into; 0: for ever.
+  int64_t script_warning_ms = 0;
   std::string function;  // that each worker is to run (runner/run_task.py); empty: it is a command
 };
 // More workers of an elastic job on a host that has its part already. Their places are those that
@@ -527,6 +531,11 @@ struct StacksTold {
   uint32_t number = 0;
   std::vector<WorkerStacks> workers;
 };
+// All workers of a host that use collectives of another library have shown nothing for half of the
+// warning time: what they do. Sent again and again; without ranks once, when one moves.
+struct ScriptObserved {
+  std::vector<ScriptObservation> ranks;
+};
 // Like TraceRecords, of a ring as it is.
 struct RingTold {
   uint32_t number = 0;
@@ -562,7 +571,7 @@ using ToDriver =
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
                  MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
                  PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded, GenerationIdle,
-                 StacksTold>;
+                 StacksTold, ScriptObserved>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

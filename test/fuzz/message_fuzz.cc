@@ -35,6 +35,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds.push_back(EncodeToDriver(
       CountsTold{1, 3, 9, {{0, 1, RankActivity::kWaiting, 1, 2, 3, 4, 5, 6, 0, "grad"}}}));
   seeds.push_back(EncodeToDriver(StacksTold{1, {{2, "text", ""}}}));
+  seeds.push_back(EncodeToDriver(ScriptObserved{{{}}}));
   seeds.push_back(EncodeToDriver(RingTold{1, 2, 3, 4, std::string(32, 0)}));
   seeds.push_back(EncodeToAgent(BeginGeneration{1}));
   seeds.push_back(EncodeToAgent(BreakGeneration{1, "reason"}));

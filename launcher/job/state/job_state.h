@@ -18,6 +18,7 @@
 #include "launcher/job/state/elastic_state.h"
 #include "launcher/job/state/rank_record.h"
 #include "launcher/relay/relay_plan.h"
+#include "launcher/verdict/script_verdict.h"
 #include "launcher/verdict/verdict.h"
 #include "launcher/wire/messages.h"
 #include "launcher/wire/plan.h"
@@ -275,7 +276,7 @@ using JobEvent =
                  AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted,
                  RankJoined, RankLeft, RankLost, WorkerExited, RouteMeasured, ClockRead,
                  GenerationEnding, RankStopped, SilentRoute, HostsListed, CommitsHeldBy, StopAsked,
-                 MemoryTold, StallExplained, PlaceNews, LauncherEnded, HostIdle>;
+                 MemoryTold, StallExplained, ScriptStall, PlaceNews, LauncherEnded, HostIdle>;
 
 // ---- actions: messages to every agent that is still connected, and others
 

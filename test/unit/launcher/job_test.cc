@@ -905,6 +905,23 @@ TEST(Job, AStallThatNeverEndsEndsTheJobWithItsOwnCode) {
   EXPECT_EQ(ExitCode(job.state), 79);
 }
 
+TEST(Job, AScriptThatHangsIsReportedAndEndsAtTheLimitAlone) {
+  Script job(2);
+  job.StartAll();
+  EXPECT_EQ(job.On(ScriptStall{AVerdict(false), true, false}),
+            "rank 0 has waited 5 s in 'x' for rank 1 to submit it\n  rank 1 is busy.");
+  EXPECT_FALSE(job.state.failure);
+  job.On(ScriptStall{AVerdict(false), false, true});
+  ASSERT_TRUE(job.state.failure);
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kStall);
+  EXPECT_THAT(job.state.failure->reason, testing::HasSubstr("longer than --stall-check-shutdown"));
+  EXPECT_EQ(job.On(ScriptStall{AVerdict(false), true, false}), "") << "it ends";
+  job.After(milliseconds(500));
+  job.Killed(0, SIGTERM);
+  EXPECT_EQ(job.Killed(1, SIGTERM), "finish");
+  EXPECT_EQ(ExitCode(job.state), 79);
+}
+
 TEST(Job, ALimitThatIsReachedEndsTheJobWithTheLastVerdict) {
   Script job(2);
   job.StartAll();

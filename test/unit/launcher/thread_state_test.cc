@@ -33,6 +33,16 @@ TEST(ThreadState, KnowsWhichSignalsAreHandled) {
   EXPECT_FALSE(ParseHandles("", 40));
 }
 
+TEST(ThreadState, CountsTheWorkOfAProcessAndOfItsEndedChildren) {
+  EXPECT_EQ(ParseTicks("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 1 2 30 400 20 0"), 433U);
+  EXPECT_EQ(ParseTicks("7 (a"), 0U);
+  const char* status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t7\n";
+  EXPECT_EQ(ParseCount(status, "voluntary_ctxt_switches"), 12U);
+  EXPECT_EQ(ParseCount("rchar: 5\nwchar: 6", "wchar"), 6U);
+  EXPECT_EQ(ParseCount("rchars: 5\nrchar:\n", "rchar"), 0U);
+  EXPECT_EQ(ParseCount("", "rchar"), 0U);
+}
+
 TEST(ThreadState, OfThisProcessIsRunning) {
   EXPECT_EQ(ReadThreadState(::getpid()).state, "R");
   EXPECT_EQ(ReadThreadState(-1).state, "");

@@ -1,0 +1,78 @@
+// SilenceWatch: notices, for an agent, that workers which use collectives of another library (they
+// have torch, NCCL or MPI in memory, and have not called hvd.init()) show nothing any more, and
+// finds out from outside what they do: by /proc, and by py-spy at most once per worker and warning
+// time.
+//
+// While any worker of the host writes output, it reads nothing at all. One thread, that of the
+// io_context; nothing waits.
+#ifndef HVD_LAUNCHER_STALL_SILENCE_WATCH_H_
+#define HVD_LAUNCHER_STALL_SILENCE_WATCH_H_
+
+#include <sys/types.h>
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "launcher/process/one_process.h"
+#include "launcher/stall/outside_stacks.h"
+#include "launcher/stall/script_progress.h"
+#include "launcher/wire/messages.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+class SilenceWatch {
+ public:
+  // The number of each worker that runs, and its process.
+  using Workers = std::vector<std::pair<uint32_t, pid_t>>;
+  struct Hooks {
+    std::function<Workers()> workers;
+    std::function<bool()> in_world;  // workers are in a world of ours, whose waits are watched
+    std::function<void(const ToDriver&)> send;
+  };
+
+  // `clock` outlives this object.
+  SilenceWatch(asio::io_context& io, const Clock& clock, Hooks hooks)
+      : clock_(clock), hooks_(std::move(hooks)), look_timer_(io), outside_(io) {}
+
+  // From now on; zero: never.
+  void Begin(Duration warning);
+  // The worker has written something.
+  void NoteOutput(uint32_t worker);
+
+ private:
+  struct Watched {
+    explicit Watched(Duration warning) : progress(warning) {}
+    ScriptProgress progress;
+    pid_t python = 0;
+    bool uses_collectives = false;
+  };
+
+  void LookAgain();
+  void Look(TimePoint now);
+  void Read(const Workers& workers, TimePoint now);
+  void ReadStacks(TimePoint now);
+  void HandleStacks(const std::vector<uint32_t>& workers, const OutsideStacks::Texts& texts,
+                    TimePoint asked);
+  void Report(TimePoint now);
+
+  const Clock& clock_;
+  const Hooks hooks_;
+  asio::steady_timer look_timer_;
+  OutsideStacks outside_;
+  Duration warning_{};
+  std::map<uint32_t, TimePoint> output_;  // by worker: when it wrote last
+  std::map<uint32_t, Watched> watched_;   // by worker; empty: one has written lately
+  bool reading_stacks_ = false;
+  bool reported_ = false;  // that all are silent
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_STALL_SILENCE_WATCH_H_
