@@ -100,7 +100,8 @@ struct Settings {
   std::string bind_to;         // none, core, numa or gpu
   std::string gpus;            // all, one or near
   bool gpu_graphs = false;
-  int omp_threads = 0;  // 0: the share of cores, -1: left alone
+  std::string torch_backend;  // gloo or hvd: what a script gets that asks for gloo
+  int omp_threads = 0;        // 0: the share of cores, -1: left alone
 
   std::string timeline_filename;  // a file; "DYNAMIC": begun by hvd.start_timeline(); empty: none
   bool timeline_mark_cycles = false;

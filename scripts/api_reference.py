@@ -25,7 +25,7 @@ INTERNAL = {
     'keras/callbacks.py', 'tensorflow/keras/callbacks.py',
     'jax/cluster.py', 'jax/ending.py', 'jax/host.py', 'jax/native.py', 'jax/primitive.py',
     'mxnet/compression.py',
-    'torch/group_members.py', 'torch/group_work.py', 'torch/offer_backend.py', 'torch/process_group.py',
+    'torch/group_members.py', 'torch/group_places.py', 'torch/group_work.py', 'torch/offer_backend.py', 'torch/process_group.py',
 }
 
 # title, sentence, and the entries: a file, or a file with the names to take from it in this order.

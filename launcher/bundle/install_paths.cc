@@ -1,6 +1,7 @@
 #include "launcher/bundle/install_paths.h"
 
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 namespace hvd {
@@ -45,12 +46,18 @@ InstallPaths PathsBeside(const std::string& executable) {
   const std::string bin = executable.substr(0, executable.rfind('/'));
   const std::string prefix = bin.substr(0, bin.rfind('/'));
   const std::string libraries = prefix + "/" HVD_LIBDIR;
-  const InstallPaths tree = {libraries + "/libhvd.so", libraries + "/hvdrun/python"};
+  const std::string startup = "/common/startup";
+  const InstallPaths tree = {libraries + "/libhvd.so", libraries + "/hvdrun/python",
+                             libraries + "/hvdrun/python/horovod" + startup};
   if (fs::exists(tree.runtime, error)) return tree;
   const fs::path package = PackageOfWheel(prefix);
   if (package.empty()) return tree;
   const std::string inside = (package / "lib").string();
-  return {inside + "/libhvd.so", inside + "/python"};
+  // Of an editable installation the sources lie elsewhere.
+  std::ifstream file(inside + "/sources");
+  std::string sources;
+  if (!std::getline(file, sources) || sources.empty()) sources = package.string();
+  return {inside + "/libhvd.so", inside + "/python", sources + startup};
 }
 
 }  // namespace hvd

@@ -8,8 +8,9 @@ namespace hvd {
 
 // Where the parts of this installation lie, seen from the agent's host.
 struct InstallPaths {
-  std::string runtime;  // libhvd.so
-  std::string python;   // the folder that holds the package `horovod`
+  std::string runtime;       // libhvd.so
+  std::string python;        // the folder that holds the package `horovod`
+  std::string startup = {};  // the folder of the sitecustomize.py of --torch-backend hvd
 };
 
 // An installed tree, a build tree or a wheel in a Python environment: README.md has their layouts.

@@ -221,6 +221,11 @@ void SetAgent(Variables& v, const StartJob& start, uint32_t slot, const WorkerLi
   python.value = python.value.empty() ? paths.python : paths.python + ":" + python.value;
   python.why = python.why == nullptr ? "the package of this installation"
                                      : "the package of this installation in front";
+  const auto backend = v.find("HOROVOD_TORCH_BACKEND");
+  if (backend != v.end() && backend->second.value == "hvd") {
+    python.value = paths.startup + ":" + python.value;
+    python.why = "the package of this installation in front, and what --torch-backend hvd starts";
+  }
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ Status Runtime::Init(const InitOptions& options) {
 
 Status Runtime::OpenSession(const InitOptions& options, EngineOptions engine) {
   engine.handles_given = handles_given_.load(std::memory_order_relaxed);
+  joiner_.Update(DetectLaunch(GetEnv));
   Result<Membership> member = joiner_.Join(options);
   if (member.status().code() == Code::kDismissed)
     LogInfo("the job goes on without this process: " + member.status().message());

@@ -84,6 +84,16 @@ WorldJoiner::WorldJoiner(Result<DetectedLaunch> choice, MpiHooks hooks)
   if (bootstrap_ != nullptr) (void)segments_.Point(&bootstrap_->segments());
 }
 
+void WorldJoiner::Update(Result<DetectedLaunch> choice) {
+  if (plugin_ || bootstrap_ == nullptr) return;
+  if (choice_.ok() && std::holds_alternative<AgentAddress>(*choice_)) return;
+  if (choice.ok() && choice_.ok() ? *choice == *choice_
+                                  : choice.status().message() == choice_.status().message())
+    return;
+  choice_ = std::move(choice);
+  updated_ = true;
+}
+
 const ExternalRank* WorldJoiner::external() const {
   return choice_.ok() ? std::get_if<ExternalRank>(&*choice_) : nullptr;
 }
@@ -138,9 +148,10 @@ Status WorldJoiner::CheckAsksForMpi(const InitOptions& options) const {
 }
 
 Result<Membership> WorldJoiner::JoinAsStarted(const InitOptions& options) {
-  if (job_ != JobOf(choice_)) {
+  if (job_ != JobOf(choice_) || updated_) {
     Status used = Use(JobOf(choice_), BootstrapOf(choice_));
     if (!used.ok()) return used;
+    updated_ = false;
   }
   Result<World> world = bootstrap_->Join(options.timeout);
   if (!world.ok()) return world.status();

@@ -44,6 +44,9 @@ class WorldJoiner {
  public:
   WorldJoiner(Result<DetectedLaunch> choice, MpiHooks hooks);
 
+  // What the environment says now: a script may have learned its place since, from torchrun or from
+  // the store of init_process_group. What hvdrun or MPI has said stays.
+  void Update(Result<DetectedLaunch> choice);
   // Blocks until the world is complete.
   Result<Membership> Join(const InitOptions& options);
   // That of the last Join.
@@ -80,7 +83,8 @@ class WorldJoiner {
   Status UseAgentOf(MpiWorld& world, TimePoint deadline);
   Status Use(std::string job, std::unique_ptr<Bootstrap> bootstrap);
 
-  const Result<DetectedLaunch> choice_;
+  Result<DetectedLaunch> choice_;
+  bool updated_ = false;  // bootstrap_ is that of an earlier choice
   const MpiHooks hooks_;
   SegmentSwitch segments_;
   // Whose worlds bootstrap_ leads to: as the environment says, of one rank, or of those that first

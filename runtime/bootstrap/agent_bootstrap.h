@@ -18,6 +18,7 @@ struct AgentAddress {
   uint32_t slot = 0;    // HVD_SLOT
   std::string job_key;  // HVD_JOB_KEY
   uint32_t size = 0;    // HOROVOD_SIZE, of the world; 0: not said
+  bool operator==(const AgentAddress&) const = default;
 };
 
 // The agent that hvdrun started before this process.

@@ -46,6 +46,10 @@ constexpr LauncherEnv kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_W
                                   "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr LauncherEnv kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
                               "MPI_LOCALNRANKS"};
+// Whoever starts processes by torch.distributed's rules has set these; torchrun also its run.
+constexpr LauncherEnv kTorchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
+                                   "LOCAL_WORLD_SIZE"};
+constexpr const char* kTorchrunRun = "TORCHELASTIC_RUN_ID";
 constexpr const char* kStoreAddress = "HOROVOD_GLOO_RENDEZVOUS_ADDR";
 constexpr const char* kStorePort = "HOROVOD_GLOO_RENDEZVOUS_PORT";
 
@@ -72,6 +76,7 @@ class Chooser {
   // Rank and size, and where it is on its host unless the size is 1.
   Result<ExternalRank> Read(const LauncherEnv& d) const;
   Result<ExternalRank> ReadSlurm() const;
+  Result<ExternalRank> ReadTorchrun() const;
   Status CheckSame(const ExternalRank& chosen, const LauncherEnv& other) const;
   bool NamesStore() const { return Has(kStoreAddress) || Has(kStorePort); }
   Status SetStore(ExternalRank* rank) const;
@@ -156,6 +161,15 @@ Result<ExternalRank> Chooser::ReadSlurm() const {
   r->job = "slurm " + Text("SLURM_CLUSTER_NAME").value_or("") + " " +
            Text("SLURM_JOB_ID").value_or(Text("SLURM_JOBID").value_or("")) + "." +
            Text("SLURM_STEP_ID").value_or(Text("SLURM_STEPID").value_or(""));
+  return r;
+}
+
+Result<ExternalRank> Chooser::ReadTorchrun() const {
+  Result<ExternalRank> r = Read(kTorchrun);
+  if (!r.ok()) return r;
+  r->job =
+      Format("torchrun {} {}:{} {}", *Text(kTorchrunRun), Text("MASTER_ADDR").value_or(""),
+             Text("MASTER_PORT").value_or(""), Text("TORCHELASTIC_RESTART_COUNT").value_or("0"));
   return r;
 }
 
@@ -271,6 +285,8 @@ Result<DetectedLaunch> Chooser::Choose() {
     r->job = "horovod " + job + " " + r->store;
     return Complete(std::move(r));
   }
+  // mpirun or srun may have started one torchrun on each host.
+  if (Has(kTorchrunRun) && Has("RANK")) return Complete(ReadTorchrun());
   if (Speaks(kOpenMpi)) {
     Result<ExternalRank> r = Read(kOpenMpi);
     // The address of the daemon of this host tells two mpiruns with one namespace apart.

@@ -4,6 +4,7 @@
 //   HVD_AGENT                       hvdrun
 //   HOROVOD_RANK, HOROVOD_SIZE      Ray, an operator, stock horovodrun; or a launcher of one's own
 //                                   with HVD_JOB
+//   TORCHELASTIC_RUN_ID, RANK, ...  torchrun
 //   OMPI_COMM_WORLD_RANK, ..._SIZE  mpirun of Open MPI
 //   SLURM_PROCID, inside a step     srun
 //   PMI_RANK, PMI_SIZE              mpirun of MPICH and its relatives
@@ -43,7 +44,9 @@ struct ExternalRank {
   bool operator==(const ExternalRank&) const = default;
 };
 
-struct Standalone {};
+struct Standalone {
+  bool operator==(const Standalone&) const = default;
+};
 using DetectedLaunch = std::variant<Standalone, AgentAddress, ExternalRank>;
 
 using EnvLookup = std::function<std::optional<std::string>(const char* name)>;

@@ -44,6 +44,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
               "SLURM_JOB_ID=7\nSLURM_STEP_ID=0\nSLURM_PROCID=1\nSLURM_STEP_NUM_TASKS=6\n"
               "SLURM_LOCALID=1\nSLURM_NODEID=0\nSLURM_STEP_TASKS_PER_NODE=2(x2),2\n"
               "SLURMD_NODENAME=n1\n",
+              "TORCHELASTIC_RUN_ID=r\nRANK=1\nWORLD_SIZE=2\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\n",
               "PMI_RANK=0\nPMI_SIZE=2\nMPI_LOCALRANKID=0\nMPI_LOCALNRANKS=2\nPMI_FD=6\n",
               "HOROVOD_CPU_OPERATIONS=mpi\nHOROVOD_ELASTIC=1\n"});
   return 0;

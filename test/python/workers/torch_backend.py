@@ -3,6 +3,7 @@
 Argument: nothing, or the name of one check. Prints 'done RANK'.
 """
 
+import gc
 import sys
 
 import horovod.torch as hvd  # noqa: F401
@@ -48,6 +49,10 @@ def check_collectives(rank, size):
     parts = [torch.zeros(1000) for _ in range(size)]
     dist.all_gather(parts, make(rank))
     assert all(torch.equal(a, b) for a, b in zip(parts, every))
+    lists = [[torch.zeros(5), torch.zeros(2, 3)] for _ in range(size)]
+    dist.all_gather_coalesced(lists, [make(rank, size=5), make(rank, size=6).view(2, 3)])
+    for r in range(size):
+        assert torch.equal(lists[r][0], make(r, size=5)) and torch.equal(lists[r][1], make(r, size=6).view(2, 3))
     whole = torch.zeros(size, 1000)
     dist.all_gather(list(whole), make(rank))
     assert torch.equal(whole, torch.stack(every))
@@ -78,6 +83,9 @@ def check_collectives(rank, size):
     transposed = make(rank).view(10, 100).t()
     dist.all_reduce(transposed)
     assert torch.equal(transposed, sum(every[1:], every[0].clone()).view(10, 100).t())
+    own = torch.sparse_coo_tensor([[rank, 9]], [1., 2.], (10,))
+    dist.all_reduce(own)
+    assert own.to_dense().tolist() == [1.] * size + [0.] * (9 - size) + [2. * size], own
     works = [dist.all_reduce(make(rank), async_op=True) for _ in range(600)]
     assert all(work.wait() for work in works)
 
@@ -107,6 +115,7 @@ def check_groups(rank, size):
                 dist.all_reduce(own, group=group)
                 assert own.item() == sum(ranks)
                 dist.broadcast(own, ranks[-1], group=group)
+        gc.collect()
         again = dist.new_group(list(range(size)))
         own = torch.ones(1)
         dist.all_reduce(own, group=again)
@@ -213,9 +222,9 @@ def check_errors(rank, size):
 
 def check_again(rank, size):
     """Ended and begun again in one process."""
-    for _ in range(3):
+    for backend in ('hvd', 'cpu:hvd', 'cpu:hvd,cuda:nccl' if dist.is_nccl_available() and torch.cuda.is_available() else 'hvd'):
         dist.destroy_process_group()
-        dist.init_process_group('hvd')
+        dist.init_process_group(backend)
         own = torch.ones(1)
         dist.all_reduce(own)
         assert own.item() == size

@@ -23,6 +23,7 @@ TEST(PathsBeside, AreRelativeToTheProgram) {
   EXPECT_EQ(paths.runtime, "/opt/x/lib/libhvd.so");
   EXPECT_EQ(paths.python, "/opt/x/lib/hvdrun/python");
   EXPECT_EQ(PackageSources(paths), "/opt/x/lib/hvdrun/python/horovod");
+  EXPECT_EQ(paths.startup, "/opt/x/lib/hvdrun/python/horovod/common/startup");
 }
 
 class WheelPaths : public TemporaryFolderTest {
@@ -45,6 +46,7 @@ TEST_F(WheelPaths, LieInThePackageOfTheEnvironmentThatHasTheProgram) {
     EXPECT_TRUE(fs::equivalent(paths.runtime, package + "/lib/libhvd.so"));
     EXPECT_TRUE(fs::equivalent(PackageSources(paths), package));
     EXPECT_EQ(paths.python, PackageSources(paths) + "/lib/python");
+    EXPECT_EQ(paths.startup, PackageSources(paths) + "/common/startup");
     fs::remove_all(package);
   }
 }
@@ -71,6 +73,7 @@ TEST_F(WheelPaths, TakeTheSourcesOfAnEditableInstallationFromWhereTheyLie) {
   Install("lib/python3.8/site-packages");
   std::ofstream(Path("lib/python3.8/site-packages/horovod/lib/sources")) << "/src/horovod\n";
   EXPECT_EQ(PackageSources(PathsBeside(Path("bin/hvdrun"))), "/src/horovod");
+  EXPECT_EQ(PathsBeside(Path("bin/hvdrun")).startup, "/src/horovod/common/startup");
 }
 
 TEST_F(WheelPaths, SayThatAnotherDistributionHasTheSameFolder) {

@@ -26,8 +26,8 @@ std::vector<std::string> EnvironmentOf(std::vector<std::string> inherited,
   start.omp_threads = omp_threads;
   start.master_address = "127.0.0.1";
   start.master_port = 1234;
-  return WorkerEnvironment(start, 1, {"hvd-x", "id"}, {"/p/lib/libhvd.so", "/p/lib/hvdrun/python"},
-                           share);
+  return WorkerEnvironment(start, 1, {"hvd-x", "id"},
+                           {"/p/lib/libhvd.so", "/p/lib/hvdrun/python", "/p/startup"}, share);
 }
 
 TEST(WorkerEnvironment, TellsTheSlot) {
@@ -39,6 +39,15 @@ TEST(WorkerEnvironment, TellsTheSlot) {
         "HVD_JOB_KEY=key", "HVD_JOB_ID=id", "HVD_RUNTIME=/p/lib/libhvd.so",
         "PYTHONPATH=/p/lib/hvdrun/python", "PYTHONUNBUFFERED=1"}) {
     EXPECT_THAT(environment, Contains(entry));
+  }
+}
+
+TEST(WorkerEnvironment, HasPythonStartWithTheBackendOfTorchOnlyWhereItIsAskedFor) {
+  for (const char* asked : {"HOROVOD_TORCH_BACKEND=hvd", "HOROVOD_TORCH_BACKEND=gloo"}) {
+    const bool is_ours = std::string(asked).ends_with("hvd");
+    EXPECT_THAT(EnvironmentOf({"PYTHONPATH=/mine"}, {asked}),
+                Contains(is_ours ? "PYTHONPATH=/p/startup:/p/lib/hvdrun/python:/mine"
+                                 : "PYTHONPATH=/p/lib/hvdrun/python:/mine"));
   }
 }
 

@@ -56,6 +56,14 @@ const Env kHydra = {{"PMI_RANK", "0"},
                     {"MPI_LOCALRANKID", "0"},
                     {"MPI_LOCALNRANKS", "2"},
                     {"PMI_FD", "6"}};
+const Env kTorchrun = {{"TORCHELASTIC_RUN_ID", "r"},
+                       {"TORCHELASTIC_RESTART_COUNT", "1"},
+                       {"RANK", "1"},
+                       {"WORLD_SIZE", "2"},
+                       {"LOCAL_RANK", "1"},
+                       {"LOCAL_WORLD_SIZE", "2"},
+                       {"MASTER_ADDR", "localhost"},
+                       {"MASTER_PORT", "29500"}};
 const Env kRendezvous = {{"HOROVOD_RANK", "3"},
                          {"HOROVOD_SIZE", "4"},
                          {"HOROVOD_LOCAL_RANK", "1"},
@@ -84,6 +92,7 @@ TEST(DetectedLaunch, Standalone) {
         With(kSalloc, {{"SLURM_STEP_ID", "4294967290"}, {"SLURM_PROCID", "0"}}),
         With(kSrun, {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}),
         Env{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+        With(kTorchrun, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}), Without(kTorchrun, "RANK"),
         Env{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}, Env{{"OMPI_MCA_btl", "self,tcp"}},
         Env{{"HOROVOD_RANK", "0"}, {"HOROVOD_SIZE", "1"}}, Env{{"HVD_AGENT", ""}},
         Env{{"HOROVOD_GLOO_RENDEZVOUS_ADDR", "a"}}}) {
@@ -121,6 +130,10 @@ TEST(DetectedLaunch, EachLauncherInItsOwnWords) {
            Case{Without(kSrun, "SLURM_STEP_ID"), {"srun", "slurm  7.0", "node1", 1, 4, 1, 4, ""}},
            Case{cyclic, {"srun", "slurm  7.0", "node1", 1, 8, 1, 2, "h:1"}},
            Case{kHydra, {"mpirun", "", "", 0, 2, 0, 2, ""}},
+           Case{kTorchrun, {"torchrun", "torchrun r localhost:29500 1", "", 1, 2, 1, 2, ""}},
+           // srun or mpirun has started one torchrun on each host.
+           Case{With(With(kSrun, kMpirun), kTorchrun),
+                {"torchrun", "torchrun r localhost:29500 1", "", 1, 2, 1, 2, ""}},
            Case{kRendezvous,
                 {"its launcher", "horovod  192.0.2.1:7000", "b", 3, 4, 1, 2, "192.0.2.1:7000"}},
            // Ray or an operator inside an allocation of Slurm.

@@ -22,6 +22,8 @@ _STOP = 'stop'
 _STOP_S = 5
 _SERVER_END_S = 1  # where the script keeps the server, it does not end
 _POLL_S = 0.02
+_MEETING_S = 1800.0
+_ANSWER_S = 2.0  # rank 0 says who is missing
 
 
 def _base_store(store):
@@ -42,6 +44,12 @@ def _another_client(store):
     if isinstance(store, dist.FileStore):
         return dist.FileStore(store.path, -1)
     return None
+
+
+def address_of(store):
+    """The host of the store's server, which is that of rank 0; None: there is no server."""
+    base = _base_store(store)
+    return base.host if isinstance(base, dist.TCPStore) else None
 
 
 class Members:
@@ -89,6 +97,35 @@ class Members:
         raise RuntimeError('the group of ranks {} was not there within {:g} s: its first rank has not come to new_group, or a rank of the '
                            'world has ended.'.format(list(ranks), timeout_s))
 
+    def meet(self, name, rank, size, limit_s, what):
+        """Returns when all ranks of a group are here; RuntimeError that names those that are not after the limit. name: of this meeting
+        alone."""
+        store = _another_client(self._writer)
+        if store is None:
+            raise NotImplementedError('{} needs a TCPStore or a FileStore as the store of init_process_group on this version of PyTorch.'
+                                      .format(what))
+        store = dist.PrefixStore('{}meet/{}'.format(self._prefix, name), store)
+        limit_s = _MEETING_S if limit_s is None else limit_s
+        keys = [str(number) for number in range(size)]
+        store.set(keys[rank], 'here')
+        try:
+            store.wait(keys if rank == 0 else ['all'], datetime.timedelta(seconds=limit_s if rank == 0 else limit_s + _ANSWER_S))
+        except Exception:
+            missing = [number for number in range(size) if not store.check([keys[number]])]
+            if rank == 0 or 0 in missing:
+                text = '{}: of its ranks {} have not reached it within {:g} s.'.format(what, missing, limit_s)
+            else:
+                text = '{}: rank 0 of the group has stopped in it.'.format(what)
+        else:
+            text = 'all' if rank == 0 else store.get('all').decode()
+        if rank == 0:
+            store.set('all', text)
+        if text != 'all':
+            raise RuntimeError(text)
+        if store.add('left', 1) == size:
+            for key in keys + ['all', 'left']:
+                store.delete_key(key)
+
     def stop(self):
         """Ends the thread; what is not registered by now will not be. Before the interpreter ends: a thread that comes back from the
         store's C++ after that ends the process by std::terminate()."""
@@ -134,8 +171,11 @@ class Members:
 
     def _serve(self):
         while True:
-            try:
+            with self._changed:
+                if self._is_stopped:  # while a set was registered: stop() has left its word in a place that is read already
+                    return
                 key = self._key(self._rank, self._next)
+            try:
                 self._reader.wait([key], _FOR_GOOD)
                 value = self._reader.get(key).decode()
             except Exception as error:

@@ -17,7 +17,7 @@ from horovod.common import _library
 # c10d's kNoTimeout and kUnsetTimeout.
 _NO_LIMIT = (datetime.timedelta(0), datetime.timedelta(milliseconds=-1))
 # The runtime's own limit comes first: its sentence names the ranks that are missing.
-_GRACE_S = 10.0
+GRACE_S = 10.0
 
 
 def seconds_of(timeout):
@@ -25,6 +25,11 @@ def seconds_of(timeout):
     if timeout is None or timeout in _NO_LIMIT:
         return None
     return timeout.total_seconds()
+
+
+def deadline_of(limit_s):
+    """When a wait that begins now is over in a group with this limit; None: it has none."""
+    return None if limit_s is None else time.monotonic() + limit_s + GRACE_S
 
 
 class Work(_C10dWork):
@@ -39,9 +44,10 @@ class Work(_C10dWork):
         kept: Everything else that has to live until the runtime is done.
         finish: Called once it is done, with the outcome of _library.wait_result where `room` is set, else without arguments.
         room: None, or (outputs, splits) that the runtime gives.
+        slots: The list or dict in which it occupies its name until it ends, at `number` modulo `names`.
     """
 
-    def __init__(self, group, number, what, handle, outputs, kept=None, finish=None, room=None):
+    def __init__(self, group, number, what, handle, outputs, kept=None, finish=None, room=None, slots=None, names=1):
         _C10dWork.__init__(self)
         self.group = group
         self.number = number
@@ -52,7 +58,11 @@ class Work(_C10dWork):
         self.finish = finish
         self.room = room
         self.error = None
-        self.future = None
+        self._slots = slots
+        self._slot = number % names
+        if slots is not None:
+            slots[self._slot] = self
+        self.future = self._over = None
         self._is_future_set = False
         self.lock = threading.Lock()
 
@@ -60,10 +70,10 @@ class Work(_C10dWork):
 
     def wait(self, timeout=None):
         limit = seconds_of(timeout)
-        is_own = limit is not None
-        if not is_own and self.group.limit_s is not None:
-            limit = self.group.limit_s + _GRACE_S
-        self.end(None if limit is None else time.monotonic() + limit, limit if is_own else self.group.limit_s)
+        if limit is None:
+            self.end(deadline_of(self.group.limit_s), self.group.limit_s)
+        else:
+            self.end(time.monotonic() + limit, limit)
         if self.error is not None:
             raise self.error
         return True
@@ -94,10 +104,18 @@ class Work(_C10dWork):
         return self.outputs
 
     def get_future(self):
+        if self.future is None and self.handle is not None and _completer.is_this_thread():
+            # A callback of another future, in the thread that completes this one: it may wait for it, or have others wait.
+            try:
+                self.end(deadline_of(self.group.limit_s), self.group.limit_s)
+            except RuntimeError:  # it is late, and the future has the error
+                pass
         with _futures:
             is_new = self.future is None
             if is_new:
-                self.future = torch.futures.Future()
+                self._over = torch.futures.Future()
+                # C++ would take an exception that is set in a future for its value. One that a callback raises is an error there, too.
+                self.future = self._over.then(lambda _: self._outcome())
             is_over = self.handle is None
         if is_over:
             self._set_future()
@@ -105,14 +123,20 @@ class Work(_C10dWork):
             _completer.add(self)
         return self.future
 
+    def _outcome(self):
+        if self.error is not None:
+            raise self.error
+        return self.outputs
+
     # ---- its end
 
     def end(self, deadline, limit):
-        """Waits until it is over; afterwards `error` tells how. RuntimeError when the deadline passes."""
+        """Waits until it is over; afterwards `error` has the outcome. RuntimeError when the deadline passes: it is over then, too, and
+        the runtime may still write to its memory."""
         if self.handle is None:
             return
         left = -1 if deadline is None else max(0.0, deadline - time.monotonic())
-        while not self.lock.acquire(timeout=left):
+        if not self.lock.acquire(timeout=left):
             raise self._late(limit)
         try:
             if self.handle is not None:
@@ -133,7 +157,10 @@ class Work(_C10dWork):
             if status != _library.IN_PROGRESS:
                 break
             if deadline is not None and time.monotonic() >= deadline:
-                raise self._late(limit)
+                error = self._late(limit)
+                self.group.abandon(self, (self.outputs, self.kept, room), error)
+                self._complete(error, room)
+                raise error
         self._complete(None if status == _library.OK else _library.error(status), room)
 
     def _complete(self, error, room=None):
@@ -149,10 +176,11 @@ class Work(_C10dWork):
         self.error = error
         if error is not None:
             self.group.note_failure(error)
+        if self._slots is not None:  # before anybody sees that it is over: the name is free
+            self._slots[self._slot] = None
         with _futures:
             self.handle = None
             is_asked_for = self.future is not None
-        self.group.note_end(self)
         if is_asked_for:
             self._set_future()
 
@@ -162,18 +190,13 @@ class Work(_C10dWork):
             if self._is_future_set:
                 return
             self._is_future_set = True
-        if self.error is None:
-            self.future.set_result(self.outputs)
-        else:
-            self.future.set_exception(self.error)
+        self._over.set_result(None)
 
     def _late(self, limit):
         sentence = ('{} #{} of {} has not ended within {:g} s on rank {}: other ranks of the group have not called it, or stopped in the '
                     'middle. hvdrun names them after --stall-check-warning-time-seconds; a longer limit is the argument timeout of '
                     'init_process_group and new_group.').format(self.what, self.number, self.group.describe(), limit, self.group.world_rank())
-        error = RuntimeError(sentence)
-        self.group.abandon(self, error)
-        return error
+        return RuntimeError(sentence)
 
 
 class Works(_C10dWork):
@@ -227,20 +250,29 @@ class _Completer:
 
     def __init__(self):
         self._queue = None
+        self._thread = None
         self._lock = threading.Lock()
 
+    def is_this_thread(self):
+        return self._thread is not None and threading.get_ident() == self._thread.ident
+
     def add(self, work):
+        """It ends at the latest when the limit of its group has passed from now on."""
         with self._lock:
             if self._queue is None:
                 self._queue = queue.SimpleQueue()
-                threading.Thread(target=self._run, args=(self._queue,), name='hvd-futures', daemon=True).start()
-        self._queue.put(work)
+                self._thread = threading.Thread(target=self._run, args=(self._queue,), name='hvd-futures', daemon=True)
+                self._thread.start()
+        self._queue.put((work, deadline_of(work.group.limit_s)))
 
     @staticmethod
     def _run(works):
         while True:
-            work = works.get()
-            work.end(None, None)
+            work, deadline = works.get()
+            try:
+                work.end(deadline, work.group.limit_s)
+            except RuntimeError:  # it is late, and its future has the error
+                pass
             work = None
 
 

@@ -2,23 +2,15 @@
 
 import sys
 
+from horovod.common import _torch_backend
+
 _MODULE = 'torch.distributed.distributed_c10d'
 
 
 def _register():
     import torch.distributed as dist
-    if not dist.is_available() or hasattr(dist.Backend, 'HVD'):
-        return
-
-    def create(*arguments):
-        from horovod.torch import process_group
-        return process_group.create(*arguments)
-
-    from torch._C import _distributed_c10d
-    if hasattr(_distributed_c10d, 'Backend'):
-        dist.Backend.register_backend('hvd', create, extended_api=True, devices=['cpu'])
-    else:
-        dist.Backend.register_backend('hvd', create)
+    if dist.is_available():
+        _torch_backend.register(dist.distributed_c10d)
 
 
 def offer():

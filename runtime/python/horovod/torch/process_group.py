@@ -8,6 +8,7 @@ docs/torch-distributed.md says what works.
 
 import math
 import os
+import sys
 import threading
 
 import torch
@@ -17,14 +18,16 @@ from torch._C import _distributed_c10d as _c10d
 from horovod.common import _library, registered
 from horovod.torch import mpi_ops
 from horovod.torch.framework import DTYPES, adapter
-from horovod.torch.group_members import Members
-from horovod.torch.group_work import Work, Works, seconds_of
+from horovod.torch.group_members import Members, address_of
+from horovod.torch.group_places import Places
+from horovod.torch.group_work import Work, Works, deadline_of, seconds_of
 
 NAME = 'hvd'
 _OPERATION = 'torch'  # names of the runtime begin with it
 _NAMES = 256
 _KEPT_REQUESTS = 1024
 _MEETING_MS = 2000
+_END_MS = 10000  # for which a rank that leaves waits for the others, which may ask it for its part in a new group
 # A send of so many bytes or less is a copy, and over at once, as in other backends, so that two ranks may send to each other first.
 _BUFFERED_SEND_BYTES = 64 << 10
 
@@ -43,41 +46,62 @@ _Base = _c10d.Backend if _HAS_TRAMPOLINE else dist.ProcessGroup
 class _World:
     """What the groups of one init_process_group share."""
 
+    is_announced = False  # that it is there by --torch-backend
+
     def __init__(self, store, rank, size, timeout_s):
         self.is_ours = not mpi_ops.is_initialized()
+        self.groups = set()  # c10d holds the C++ part of a group alone, and would find none of its methods once this part is gone
+        turn = 0
         if self.is_ours:
-            if timeout_s and 'HOROVOD_STALL_SHUTDOWN_TIME_SECONDS' not in os.environ:
-                os.environ['HOROVOD_STALL_SHUTDOWN_TIME_SECONDS'] = str(int(math.ceil(timeout_s)))
-                try:
-                    mpi_ops.init()
-                finally:
-                    del os.environ['HOROVOD_STALL_SHUTDOWN_TIME_SECONDS']
-            else:
-                mpi_ops.init()
+            places = Places(store, rank, size, address_of(store))
+            turn = places.turn
+            try:
+                self._init(timeout_s)
+            except BaseException:
+                places.restore()
+                raise
         if mpi_ops.size() != size:
             raise ValueError('the backend hvd needs a group of all ranks first, by init_process_group("hvd"): this group has {} ranks, the '
-                             'world of hvd.init() {}. Start the script with `hvdrun -np {} python ...`; torchrun tells hvd.init() '
-                             'of no ranks.'.format(size, mpi_ops.size(), size))
+                             'world of hvd.init() {}. Call init_process_group("hvd") before hvd.init(), or start the script with '
+                             '`hvdrun -np {} python ...`.'.format(size, mpi_ops.size(), size))
         ranks = mpi_ops.allgather(torch.tensor([rank]), name='torch.distributed.ranks').tolist()
         self.ranks = [ranks.index(number) for number in range(size)]  # of the runtime
-        self.members = Members(store, rank, size, self.ranks, _library.lib().hvd_generation())
+        if rank == 0 and os.environ.get('HOROVOD_TORCH_BACKEND') == NAME and not _World.is_announced:
+            _World.is_announced = True
+            print('hvdrun: torch.distributed runs its CPU collectives over libhvd.so in the place of gloo (--torch-backend hvd).',
+                  file=sys.stderr)
+        unique = '{}.{}'.format(_library.lib().hvd_generation(), turn)
+        self.members = Members(store, rank, size, self.ranks, unique)
+
+    @staticmethod
+    def _init(timeout_s):
+        if timeout_s and 'HOROVOD_STALL_SHUTDOWN_TIME_SECONDS' not in os.environ:
+            os.environ['HOROVOD_STALL_SHUTDOWN_TIME_SECONDS'] = str(int(math.ceil(timeout_s)))
+            try:
+                mpi_ops.init()
+            finally:
+                del os.environ['HOROVOD_STALL_SHUTDOWN_TIME_SECONDS']
+        else:
+            mpi_ops.init()
 
     def leave(self, is_intact=True):
+        # Nothing asks this rank for its part in a set any more, and then: the threads of all ranks have left the store before rank 0
+        # ends its server, or c10d prints a page for each that has not.
+        is_met = is_intact and len(self.ranks) > 1 and mpi_ops.is_initialized() and self._meet('end', _END_MS)
         self.members.stop()
-        if is_intact and len(self.ranks) > 1 and mpi_ops.is_initialized():
-            self._meet()
+        if is_met:
+            self._meet('gone', _MEETING_MS)
         if self.is_ours:
             mpi_ops.shutdown()
         self.members.await_end_of_server()
 
     @staticmethod
-    def _meet():
-        """The threads of all ranks have left the store before rank 0 ends its server: c10d prints a page for each that has not."""
+    def _meet(name, limit_ms):
         try:
-            request = _library.Request(_library.BARRIER, _OPERATION + '.end', ())
-            _library.lib().hvd_wait(request.submit(), _MEETING_MS)
+            request = _library.Request(_library.BARRIER, '{}.{}'.format(_OPERATION, name), ())
+            return _library.lib().hvd_wait(request.submit(), limit_ms) == _library.OK
         except (ValueError, RuntimeError):  # another rank has left
-            pass
+            return False
 
 
 _world = None
@@ -142,7 +166,9 @@ class HvdBackend(_Base):
         self._name = name
         self.limit_s = timeout_s
         self._is_world = is_world
+        world.groups.add(self)
         self._count = 0
+        self._meetings = 0
         self._lock = threading.Lock()
         self._slots = [None] * _NAMES
         self._names = ['{}#{}'.format(name, number) for number in range(_NAMES)]
@@ -151,7 +177,7 @@ class HvdBackend(_Base):
         self._failure = None
         self._abandoned = []
         self._sent = []  # copies that nobody waits for
-        self._pairs = {}  # (source, destination, tag) of messages -> how many there were
+        self._pairs = {}  # (source, destination, tag) of messages -> [how many there were, {slot: work}]
         self._coalesced = None
         self._run = {collective: _library.runner(torch.Tensor, collective, _OPERATION) for collective in (
             _library.ALLREDUCE, _library.BROADCAST)}
@@ -169,45 +195,48 @@ class HvdBackend(_Base):
         if not getattr(error, 'is_disagreement', True):
             self._failure = self._failure or error
 
-    def note_end(self, work):
-        if self._slots[work.number % _NAMES] is work:
-            self._slots[work.number % _NAMES] = None
-
-    def abandon(self, work, error):
-        self._abandoned.append(work)  # the runtime may still write to its memory
+    def abandon(self, work, memory, error):
+        self._abandoned.append((work, memory))  # the runtime may still write there
         self._failure = self._failure or error
 
     # ---- parts
 
     def _next(self):
         """The number of the next collective; its name is free then."""
-        if self._failure is not None:
-            raise RuntimeError('{} cannot be used any more: {}'.format(self.describe(), self._failure))
+        self._check_usable()
         with self._lock:
             number = self._count
             self._count += 1
-        before = self._slots[number % _NAMES]
-        if before is not None:
-            before.end(None, None)
+        self._await_slot(self._slots[number % _NAMES])
         return number
 
-    def _begin(self, what, collective, parts, addresses, outputs, kept, op=0, root=0, splits=None, finish=None, room=None, name=None,
-               process_set=None):
-        if process_set is None:
-            process_set = self._set
-        number = self._next() if name is None else self._count
+    def _check_usable(self):
+        if self._failure is not None:
+            raise RuntimeError('{} cannot be used any more: {}'.format(self.describe(), self._failure))
+
+    def _await_slot(self, before):
+        """Waits for the work that occupies a name, if there is one."""
+        if before is not None:
+            before.end(deadline_of(self.limit_s), self.limit_s)
+
+    def _begin(self, what, collective, parts, addresses, outputs, kept, op=0, root=0, splits=None, finish=None, room=None, number=None):
+        """Starts a collective of the group. number: what _next() has given for it, if it has."""
+        if number is None:
+            number = self._next()
+        return self._submit(what, collective, parts, addresses, outputs, kept, op, root, splits, finish, room, number,
+                            self._full_names[number % _NAMES], self._set, self._slots)
+
+    def _submit(self, what, collective, parts, addresses, outputs, kept, op, root, splits, finish, room, number, name, process_set, slots):
         key = (collective, op, root, process_set, parts, None if splits is None else tuple(splits))
         request = self._requests.pop(key, None)
         if request is None:
             request = _library.Request(collective, '-', parts, op, root, process_set, 1.0, 1.0, splits)
-        request.rename(self._full_names[number % _NAMES] if name is None else name)
+        request.rename(name)
         handle = request.submit(*addresses)
         if len(self._requests) > _KEPT_REQUESTS:
             self._requests.clear()
         self._requests[key] = request
-        work = Work(self, number, what, handle, outputs, kept, finish, room)
-        if name is None:
-            self._slots[number % _NAMES] = work
+        work = Work(self, number, what, handle, outputs, kept, finish, room, slots, _NAMES)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
@@ -251,29 +280,25 @@ class HvdBackend(_Base):
         return op if code is None else code
 
     def _direct(self, collective, what, tensor, op, root, options):
-        """A collective of one tensor in place by the function in C; None where only a request can do it."""
+        """(work, number) of a collective of one tensor in place by the function in C. Where only a request can do it, work is None, and
+        number the one that the request has to have: another thread may have the next one by then. None: it has none yet."""
         is_blocking = not getattr(options, 'asyncOp', True)
         function = (self._run if is_blocking else self._start)[collective]
         if function is None or self._coalesced is not None or not adapter.is_plain(tensor, True) or not tensor.is_cpu or (
                 not tensor.is_contiguous() or tensor.dtype not in DTYPES or not tensor.numel()):
-            return None
+            return None, None
         tensor = tensor if type(tensor) is torch.Tensor else tensor.detach()
         number = self._next()
         handle = function(tensor, tensor, self._names[number % _NAMES], op, root, self._set, 1.0, 1.0)
         if handle is None:
-            with self._lock:
-                self._count -= 1
-            return None
+            return None, number
         if handle < 0:
             error = _library.error(-handle)
             self.note_failure(error)
             raise error
-        work = Work(self, number, what, handle or None, [tensor], tensor)
-        if handle:
-            self._slots[number % _NAMES] = work
-        return work
+        return Work(self, number, what, handle or None, [tensor], tensor, slots=self._slots if handle else None, names=_NAMES), number
 
-    def _in_place(self, collective, what, tensors, op, root):
+    def _in_place(self, collective, what, tensors, op, root, number=None):
         """An allreduce or broadcast of one or more tensors, which get the result."""
         uses, copies = [], []
         for tensor in tensors:
@@ -292,7 +317,8 @@ class HvdBackend(_Base):
             for tensor, use in copies:
                 tensor.detach().copy_(torch.view_as_complex(use) if tensor.is_complex() else use)
 
-        return self._begin(what, collective, parts, addresses, list(tensors), uses, op, root, finish=finish if copies else None)
+        return self._begin(what, collective, parts, addresses, list(tensors), uses, op, root, finish=finish if copies else None,
+                           number=number)
 
     def _gathered(self, what, tensor):
         """(work, memory): all ranks' values of tensors of equal size, one behind the other."""
@@ -309,8 +335,8 @@ class HvdBackend(_Base):
             return self.allreduce_sparse(tensors, opts)
         if type(op) is not int:
             return self._bitwise('allreduce', tensor, tensor, op)
-        work = self._direct(_library.ALLREDUCE, 'allreduce', tensor, op, 0, opts)
-        return work or self._in_place(_library.ALLREDUCE, 'allreduce', [tensor], op, 0)
+        work, number = self._direct(_library.ALLREDUCE, 'allreduce', tensor, op, 0, opts)
+        return work or self._in_place(_library.ALLREDUCE, 'allreduce', [tensor], op, 0, number)
 
     def allreduce_coalesced(self, tensors, opts=None):
         op = self._op('allreduce_coalesced', opts)
@@ -333,7 +359,8 @@ class HvdBackend(_Base):
 
         def finish():
             total = torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.shape).coalesce()
-            tensor.detach().copy_(total)
+            with torch.no_grad():
+                tensor.copy_(total)  # not into tensor.detach(), which has indices and values of its own once they change
 
         return self._begin('allreduce', _library.ALLGATHER, parts, (
             indices.data_ptr(), all_indices.data_ptr(), values.data_ptr(), all_values.data_ptr()), [tensor],
@@ -368,14 +395,21 @@ class HvdBackend(_Base):
     def broadcast(self, tensors, opts=None):
         tensor = self._only('broadcast', tensors)
         root = self._ranks[opts.rootRank]
-        work = self._direct(_library.BROADCAST, 'broadcast', tensor, 0, root, opts)
-        return work or self._in_place(_library.BROADCAST, 'broadcast', [tensor], 0, root)
+        work, number = self._direct(_library.BROADCAST, 'broadcast', tensor, 0, root, opts)
+        return work or self._in_place(_library.BROADCAST, 'broadcast', [tensor], 0, root, number)
 
     def barrier(self, opts=None):
         return self._begin('barrier', _library.BARRIER, (), (), [], None)
 
     def monitored_barrier(self, opts=None, wait_all_ranks=False):
-        self.barrier().wait(getattr(opts, 'timeout', None))
+        """Over the store, so that ranks which have not come leave no collective behind: the group can be used on."""
+        self._check_usable()
+        with self._lock:
+            number = self._meetings
+            self._meetings += 1
+        limit = seconds_of(getattr(opts, 'timeout', None)) or self.limit_s
+        self._world.members.meet('{}#{}'.format(self._name, number), self._rank, self._size, limit, 'monitored_barrier #{} of {}'.format(
+            number, self.describe()))
 
     # ---- gathering
 
@@ -431,8 +465,10 @@ class HvdBackend(_Base):
     _allgather_base = all_gather_single
 
     def allgather_coalesced(self, output_lists, tensors, opts=None):
-        # lists by rank, unlike in allgather; of PyTorch's interface: [tensor][rank] since 2.x
-        return Works([self._into_list('allgather_coalesced', outputs, tensor) for outputs, tensor in zip(output_lists, tensors)])
+        if len(output_lists) != self._size or any([len(outputs) != len(tensors) for outputs in output_lists]):
+            raise ValueError('allgather_coalesced needs {} lists, one for each rank, of {} tensors.'.format(self._size, len(tensors)))
+        outputs_of = zip(*output_lists)  # unlike in allgather, a list is of one rank
+        return Works([self._into_list('allgather_coalesced', list(outputs), tensor) for outputs, tensor in zip(outputs_of, tensors)])
 
     def all_gather_single_coalesced(self, outputs, tensors, opts=None):
         return Works([self._single('all_gather_single_coalesced', output, tensor) for output, tensor in zip(outputs, tensors)])
@@ -557,20 +593,24 @@ class HvdBackend(_Base):
         """A broadcast in the set of the two ranks, under a name of their own."""
         if peer == self._rank or not 0 <= peer < self._size:
             raise ValueError('{} of rank {} of {} cannot reach rank {}.'.format(what, self._rank, self._size, peer))
+        self._check_usable()
         pair = sorted((self._ranks[peer], self.world_rank()))
         process_set = self._world.members.id_of(pair, True, self.limit_s)
         destination = peer if source == self._rank else self._rank
         with self._lock:
-            number = self._pairs.get((source, destination, tag), 0)
-            self._pairs[source, destination, tag] = number + 1
-        name = '{}.{}.{}>{}.{}#{}'.format(_OPERATION, self._name, source, destination, tag, number).encode()
+            messages = self._pairs.setdefault((source, destination, tag), [0, {}])
+            number = messages[0]
+            messages[0] += 1
+        slots = messages[1]
+        self._await_slot(slots.get(number % _NAMES))
+        name = '{}.{}.{}>{}.{}#{}'.format(_OPERATION, self._name, source, destination, tag, number % _NAMES).encode()
         use = self._moved(what, tensor)
         back = None
         if what == 'recv' and use.data_ptr() != tensor.data_ptr():
             def back():
                 tensor.detach().copy_(torch.view_as_complex(use) if tensor.is_complex() else use)
-        return self._begin(what, _library.BROADCAST, ((DTYPES[use.dtype], _flat(use)),), (use.data_ptr(), use.data_ptr()), [tensor], use,
-                           root=self._ranks[source], finish=back, name=name, process_set=process_set)
+        return self._submit(what, _library.BROADCAST, ((DTYPES[use.dtype], _flat(use)),), (use.data_ptr(), use.data_ptr()), [tensor], use,
+                            0, self._ranks[source], None, back, None, number, name, process_set, slots)
 
     def send(self, tensors, dst, tag=0):
         tensor = self._only('send', tensors)
@@ -667,6 +707,7 @@ class HvdBackend(_Base):
         if is_intact:
             self._flush()
         self._failure = self._failure or RuntimeError('destroy_process_group() has ended it')
+        self._world.groups.discard(self)
         if self._is_world and _world is self._world:
             _world = None
             self._world.leave(is_intact)
