@@ -204,6 +204,17 @@ def test_torch_distributed_needs_no_horovod():
     assert numbers(r'2 processes, local rank 0: accuracy (\d+\.\d) %', output)[0] >= 90.0
 
 
+@pytest.mark.parametrize('parallel', ['ddp', 'fsdp'])
+def test_both_backends_of_torch_distributed_train_the_same_model(parallel):
+    import torch
+    if tuple(int(part) for part in torch.__version__.split('.')[:2]) < (2, 6):
+        pytest.skip('the backend hvd needs PyTorch 2.6')
+    output = run(2, 'torch_backends.py', '--parallel', parallel, '--epochs', 2)
+    assert min(numbers(r'accuracy (\d+\.\d) %', output)) >= 85.0
+    ours, gloo = re.findall(r'parameters ([0-9a-f]{16})', output)
+    assert ours == gloo, output
+
+
 @pytest.mark.below_torch
 @pytest.mark.parametrize('processes', [1, 2])
 def test_mpi4py_is_in_the_same_world(processes):
