@@ -4,6 +4,7 @@ importing TensorFlow takes seconds."""
 import importlib.util
 import os
 import re
+import shutil
 import sys
 
 import pytest
@@ -39,6 +40,21 @@ def expect(result, ranks, line):
 @pytest.mark.parametrize('name', checks.names_of(path_of('operations.py')))
 def test_operations(hvdrun, name):
     expect(result_of('operations.py', 2), 2, 'passed ' + name)
+
+
+def test_callbacks_of_python_do_the_same(hvdrun):
+    result = result_of('operations.py', 2, HOROVOD_TENSORFLOW_CALLBACKS='1')
+    expect(result, 2, 'ok')
+    assert result.output.count('take longer: HOROVOD_TENSORFLOW_CALLBACKS is 1') == 1, result.output[-4000:]
+
+
+def test_without_its_library_callbacks_are_used(hvdrun, tmp_path):
+    runtime = shutil.copy(jobs.find_runtime(), tmp_path / 'libhvd.so')
+    code = ('import tensorflow as tf, horovod.tensorflow as hvd; hvd.init(); '
+            'print(tf.function(hvd.allreduce)(tf.ones(2)).numpy().tolist())')
+    result = jobs.run([sys.executable, '-c', code], 60, HVD_AGENT=None, HVD_RUNTIME=str(runtime))
+    assert result.returncode == 0 and '[1.0, 1.0]' in result.output, str(result)
+    assert result.output.count('take longer: libhvd_tf.so is not beside') == 1, str(result)
 
 
 def test_operations_of_three_ranks(hvdrun):

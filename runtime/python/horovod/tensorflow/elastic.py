@@ -14,8 +14,10 @@ _BROKEN = (tf.errors.UnknownError, tf.errors.AbortedError)
 
 
 def _translated(error):
-    """HorovodInternalError for the failure of a collective inside TensorFlow, else None."""
-    return HorovodInternalError(str(error)) if 'Horovod' in str(error) else None
+    """HorovodInternalError for the failure of a collective inside TensorFlow, else None. Callbacks (python_operations.py) have the kind
+    of an error in its text."""
+    text = str(error)
+    return HorovodInternalError(text) if 'Horovod' in text and 'FailedPreconditionError:' not in text else None
 
 
 def run(func):

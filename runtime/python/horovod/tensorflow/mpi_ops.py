@@ -301,12 +301,12 @@ def _average(grads, op):
     return _grouped_allreduce(grads, **arguments)
 
 
-@tf.RegisterGradient('HorovodAllreduce')
+@native.gradient('HorovodAllreduce')
 def _allreduce_grad(op, grad):
     return [_allreduce(grad, **_reduction(op)), None]
 
 
-@tf.RegisterGradient('HorovodGroupedAllreduce')
+@native.gradient('HorovodGroupedAllreduce')
 def _grouped_allreduce_grad(op, *grads):
     return _grouped_allreduce(grads, **_reduction(op)) + [None]
 
@@ -323,12 +323,12 @@ def _own_rows(op, grads):
     return [grad[begins[index]:begins[index] + rows[index]] for index, grad in enumerate(grads)]
 
 
-@tf.RegisterGradient('HorovodAllgather')
+@native.gradient('HorovodAllgather')
 def _allgather_grad(op, grad):
     return _own_rows(op, [grad]) + [None]
 
 
-@tf.RegisterGradient('HorovodGroupedAllgather')
+@native.gradient('HorovodGroupedAllgather')
 def _grouped_allgather_grad(op, *grads):
     return _own_rows(op, list(grads)) + [None]
 
@@ -339,17 +339,17 @@ def _at_root(op, grads):
     return [tf.where(is_root, grad, tf.zeros_like(grad)) for grad in _average(grads, op)]
 
 
-@tf.RegisterGradient('HorovodBroadcast')
+@native.gradient('HorovodBroadcast')
 def _broadcast_grad(op, grad):
     return _at_root(op, [grad]) + [None]
 
 
-@tf.RegisterGradient('HorovodGroupedBroadcast')
+@native.gradient('HorovodGroupedBroadcast')
 def _grouped_broadcast_grad(op, *grads):
     return _at_root(op, list(grads)) + [None]
 
 
-@tf.RegisterGradient('HorovodAlltoall')
+@native.gradient('HorovodAlltoall')
 def _alltoall_grad(op, grad, _):
     back, _ = alltoall(grad, splits=op.outputs[1], ignore_name_scope=bool(op.get_attr('ignore_name_scope')),
                        process_set=_set_of(op))
@@ -364,13 +364,13 @@ def _scattered(op, grads):
     return process_set, [tf.convert_to_tensor(grad) * tf.cast(factor, grad.dtype) for grad in grads]
 
 
-@tf.RegisterGradient('HorovodReducescatter')
+@native.gradient('HorovodReducescatter')
 def _reducescatter_grad(op, grad):
     process_set, grads = _scattered(op, [grad])
     return [allgather(grads[0], ignore_name_scope=bool(op.get_attr('ignore_name_scope')), process_set=process_set), None]
 
 
-@tf.RegisterGradient('HorovodGroupedReducescatter')
+@native.gradient('HorovodGroupedReducescatter')
 def _grouped_reducescatter_grad(op, *grads):
     process_set, grads = _scattered(op, grads)
     return grouped_allgather(grads, ignore_name_scope=bool(op.get_attr('ignore_name_scope')), process_set=process_set) + [None]

@@ -1,4 +1,5 @@
-"""The operations of libhvd_tf.so in this TensorFlow, loaded once, and what they have in common."""
+"""The operations of libhvd_tf.so in this TensorFlow, loaded once, and what they have in common. Where the library cannot be had, they are
+callbacks into Python."""
 
 import os
 
@@ -9,7 +10,17 @@ from horovod.common.operations import process_set_id
 
 TRIED = ((2, 13), (2, 21))
 
+gradients = {}  # operation -> the function of its gradient
+
 _operations = None
+
+
+def gradient(operation):
+    """A decorator of the function of an operation's gradient."""
+    def register(function):
+        gradients[operation] = function
+        return tf.RegisterGradient(operation)(function)
+    return register
 
 
 def _path():
@@ -18,23 +29,42 @@ def _path():
 
 
 def _load():
+    """A pair: the functions of the library, and why there are none."""
+    if os.environ.get('HOROVOD_TENSORFLOW_CALLBACKS') == '1':
+        return None, 'HOROVOD_TENSORFLOW_CALLBACKS is 1'
     path = _path()
     if not os.path.isfile(path):
-        raise ImportError('horovod.tensorflow needs libhvd_tf.so beside {}, where it is not; build and install hvdrun anew.'
-                          .format(_native.path))
+        return None, 'libhvd_tf.so is not beside {}'.format(_native.path)
     import ctypes
     # In this order: tf.load_op_library reads off what the library registers while it is loaded.
-    loaded = tf.load_op_library(path)
-    failure = ctypes.CDLL(path).hvd_tf_failure
+    try:
+        loaded = tf.load_op_library(path)
+        failure = ctypes.CDLL(path).hvd_tf_failure
+    except (OSError, tf.errors.OpError) as error:
+        return None, 'libhvd_tf.so cannot be loaded: {}'.format(error)
     failure.restype = ctypes.c_char_p
     why = failure().decode('utf-8', 'replace')
-    if why:
-        raise ImportError('horovod.tensorflow cannot be used with TensorFlow {}: {}.'.format(tf.__version__, why))
+    return (None, why) if why else (loaded, '')
+
+
+def _warn(text):
+    """One sentence, of rank 0."""
+    if os.environ.get('HOROVOD_RANK', '0') == '0':
+        import warnings
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _checked():
+    loaded, why = _load()
+    if loaded is None:
+        from horovod.tensorflow.python_operations import PythonOperations
+        _warn('horovod.tensorflow uses callbacks into Python (tf.py_function) for its collectives, which take longer: {}.'.format(
+            why.rstrip('.')))
+        return PythonOperations()
     version = tuple(int(part) for part in tf.__version__.split('.')[:2])
     if not TRIED[0] <= version <= TRIED[1]:
-        import warnings
-        warnings.warn('horovod.tensorflow was tried with TensorFlow {}.{} to {}.{}, and this one is {}.'.format(
-            *TRIED[0], *TRIED[1], tf.__version__), RuntimeWarning, stacklevel=2)
+        _warn('horovod.tensorflow was tried with TensorFlow {}.{} to {}.{}, and this one is {}.'.format(
+            *TRIED[0], *TRIED[1], tf.__version__))
     return loaded
 
 
@@ -42,8 +72,13 @@ def operations():
     """The functions of the operations: horovod_allreduce and the like."""
     global _operations
     if _operations is None:
-        _operations = _load()
+        _operations = _checked()
     return _operations
+
+
+def are_callbacks():
+    """Whether the operations call Python, and hence occupy a thread of TensorFlow each."""
+    return type(operations()).__name__ == 'PythonOperations'
 
 
 _eager_token = None
@@ -71,6 +106,7 @@ def token():
 def naming(operation, name, tensor, ignore_name_scope, process_set):
     """The arguments by which all operations are named, for a call with this name. In a graph the name of the node counts; eager
     calls without a name are matched in their order."""
+    _note_gpus()
     arguments = {'process_set_id': process_set_id(process_set), 'token': token(),
                  'ignore_name_scope': bool(ignore_name_scope)}
     if tf.executing_eagerly():
@@ -79,9 +115,34 @@ def naming(operation, name, tensor, ignore_name_scope, process_set):
     if name is None:
         name = '{}_{}'.format(operation, normalized(getattr(tensor, 'name', 'tensor')))
     graph = tf.compat.v1.get_default_graph()
+    _check_not_for_xla(graph, operation)
     # So that two nodes are never taken for the same computation.
     arguments.update(name=name, unique_name=graph.unique_name(name, mark_as_used=False))
     return arguments
+
+
+def _check_not_for_xla(graph, operation):
+    """A collective is no computation that XLA could compile. TensorFlow would say that there is no kernel for it."""
+    from tensorflow.python.ops import control_flow_util
+    while graph is not None:
+        context = graph._get_control_flow_context()
+        if context is not None and control_flow_util.GetContainingXLAContext(context) is not None:
+            raise NotImplementedError(
+                '{} cannot be part of a function that XLA compiles (jit_compile=True), since it talks to other processes. Compile the '
+                'computation of the loss and its gradients alone, and call the collective outside of it; models of Keras take '
+                'compile(jit_compile=False).'.format(operation))
+        graph = getattr(graph, 'outer_graph', None)
+
+
+_has_noted_gpus = False
+
+
+def _note_gpus():
+    global _has_noted_gpus
+    if not _has_noted_gpus:
+        _has_noted_gpus = True
+        if tf.config.list_physical_devices('GPU'):
+            _warn('horovod.tensorflow copies tensors on GPUs through the memory of the host.')
 
 
 def normalized(name):

@@ -68,6 +68,11 @@ class _DistributedOptimizer(_LegacyOptimizer):
         return self._optimizer.variables(*args, **kwargs)
 
 
+def _initialized(variable):
+    """The value of a variable of a session, also where its initializer runs at the same time."""
+    return tf.cond(tf.compat.v1.is_variable_initialized(variable), variable.read_value, lambda: variable.initial_value)
+
+
 class _DistributedAdasumOptimizer(_LegacyOptimizer):
     """Combines the steps of the ranks by Adasum, rather than their gradients."""
 
@@ -99,7 +104,7 @@ class _DistributedAdasumOptimizer(_LegacyOptimizer):
         with tf.init_scope():
             for variable in variables:
                 if variable.ref() not in self._starts:
-                    initial = variable.initialized_value() if not tf.executing_eagerly() else variable
+                    initial = variable if tf.executing_eagerly() else _initialized(variable)
                     self._starts[variable.ref()] = tf.Variable(initial, trainable=False, name='delta_start')
             if self._counter is None:
                 self._counter = tf.Variable(0, trainable=False, name='delta_counter')

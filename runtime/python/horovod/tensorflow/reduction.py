@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from horovod.common import _native
-from horovod.tensorflow import mpi_ops
+from horovod.tensorflow import mpi_ops, native
 from horovod.tensorflow.compression import Compression
 from horovod.tensorflow.mpi_ops import (
     Adasum, Average, Sum, check_num_rank_power_of_2, global_process_set, handle_average_backwards_compatibility)
@@ -295,7 +295,7 @@ class GradientReduction:
                 number = None if variables[index] is None else group_of.get(ref_of(variables[index]))
                 parts.setdefault(('group', number) if number is not None else ('alone', index), []).append(index)
             return alone + list(parts.values())
-        # Outside of a graph nothing overlaps with the collectives, so one of them is best.
-        if tf.executing_eagerly() and self._op != Adasum and dense:
+        # Outside of a graph nothing overlaps with the collectives, so one of them is best; callbacks come one after the other.
+        if (tf.executing_eagerly() or native.are_callbacks()) and self._op != Adasum and dense:
             return alone + [dense]
         return alone + [[index] for index in dense]
