@@ -70,6 +70,63 @@ def check_gradients_are_averages():
     np.testing.assert_allclose(model.get_weights()[0], [[1 - (SIZE + 1) / 2]])
 
 
+def check_a_copy_is_distributed_as_well():
+    """Tools copy an optimizer by its configuration."""
+    wrapped = hvd.DistributedOptimizer(keras.optimizers.Adam(0.01), op=hvd.Sum)
+    assert type(wrapped).__module__ == 'horovod._keras'
+    for copy in (wrapped.from_config(wrapped.get_config()), type(wrapped).from_config(wrapped.get_config())):
+        assert copy.get_config() == wrapped.get_config()
+        model, _ = fit(copy)
+        assert differences(model) == 0
+
+
+def check_each_entry_of_keras_2_combines_gradients_once():
+    if hasattr(keras, 'ops'):
+        return
+    for made in (keras.optimizers.SGD(1.0), keras.optimizers.legacy.SGD(1.0)):
+        for op, expected in ((hvd.Average, (SIZE + 1) / 2), (hvd.Sum, SIZE * (SIZE + 1) / 2)):
+            wrapped, variable = hvd.DistributedOptimizer(made, op=op), tf.Variable([0.0])
+            own = tf.constant([RANK + 1.0])
+
+            def stepped():
+                np.testing.assert_allclose(variable, [-expected])
+                variable.assign([0.0])
+
+            wrapped.minimize(lambda: variable * own, [variable])
+            stepped()
+            wrapped.apply_gradients([(own, variable)])
+            stepped()
+            compute = getattr(wrapped, 'compute_gradients', None) or wrapped._compute_gradients
+            pairs = compute(lambda: variable * own, [variable])
+            np.testing.assert_allclose(pairs[0][0], [expected])
+            wrapped.apply_gradients(pairs)
+            stepped()
+            aggregate = getattr(wrapped, 'aggregate_gradients', None) or wrapped._aggregate_gradients
+            wrapped.apply_gradients(aggregate([(own, variable)]), experimental_aggregate_gradients=False)
+            stepped()
+            wrapped.apply_gradients([(own, variable)])  # nothing is left of the steps before
+            stepped()
+
+
+def check_an_own_optimizer_is_saved_and_loaded():
+    class Own(keras.optimizers.SGD):
+        pass
+    model, _ = fit(hvd.DistributedOptimizer(Own(0.01)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'model.keras')
+        model.save(path)
+        loaded = hvd.load_model(path, custom_optimizers=[Own])
+    assert isinstance(loaded.optimizer, Own) and hasattr(loaded.optimizer, '_hvd')
+
+
+def check_a_model_for_serving_has_no_operation_of_ours():
+    model, _ = fit(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)))
+    with tempfile.TemporaryDirectory() as folder:
+        (model.export if hasattr(keras, 'ops') else model.save)(folder)
+        with open(os.path.join(folder, 'saved_model.pb'), 'rb') as file:
+            assert b'Horovod' not in file.read()
+
+
 def check_arguments_of_the_optimizer():
     sgd = keras.optimizers.SGD(0.05)
     for options in ({'op': hvd.Sum}, {'groups': 2}, {'gradient_predivide_factor': 2.0}, {'compression': hvd.Compression.fp16},

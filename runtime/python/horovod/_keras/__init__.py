@@ -166,9 +166,11 @@ def _keras_3_class(base):
 
 
 def _keras_2_class(base):
+    """Gradients are combined by the first of these that a step calls: an older or newer entry that computes them, one that aggregates
+    them, which LossScaleOptimizer does before it looks at them, and apply_gradients()."""
     class Distributed(base):
         def apply_gradients(self, grads_and_vars, *args, **kwargs):
-            """Combines the gradients over the ranks and applies them.
+            """Combines the gradients over the ranks, unless they are combined already, and applies them.
 
             Args:
                 grads_and_vars: Pairs of a gradient and its variable.
@@ -177,25 +179,100 @@ def _keras_2_class(base):
 
             Returns: What the wrapped optimizer returns.
             """
-            if getattr(self, '_hvd_inside', False):
+            if self._hvd_inside:
                 return super().apply_gradients(grads_and_vars, *args, **kwargs)
             pairs = list(grads_and_vars)
+            is_reduced = self._hvd_has_reduced([variable for _, variable in pairs])
+            if not (is_reduced or kwargs.get('skip_gradients_aggregation') or not kwargs.get('experimental_aggregate_gradients', True)):
+                pairs = self._hvd_reduced_pairs(pairs)
+            aggregation = self._hvd['aggregation']
+
+            def apply():
+                return self._hvd_within(base.apply_gradients, pairs, *args, **kwargs)
+            return apply() if aggregation is None else aggregation.apply_gradients(apply, self, pairs)
+
+        def _hvd_within(self, method, *args, **kwargs):
+            self._hvd_inside, before = True, self._hvd_inside
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                self._hvd_inside = before
+
+        def _hvd_reduced_pairs(self, pairs):
+            pairs = list(pairs)
             variables = [variable for _, variable in pairs]
             if hasattr(self, 'build') and not getattr(self, '_built', True) and hasattr(self, '_build'):
                 import tensorflow as tf
                 with tf.init_scope():
                     self.build(variables)
-            pairs = list(zip(self._hvd_reduced([grad for grad, _ in pairs], variables), variables))
-            aggregation = self._hvd['aggregation']
+            return list(zip(self._hvd_reduced([grad for grad, _ in pairs], variables), variables))
 
-            def apply():
-                self._hvd_inside = True
-                try:
-                    return base.apply_gradients(self, pairs, *args, **kwargs)
-                finally:
-                    self._hvd_inside = False
-            return apply() if aggregation is None else aggregation.apply_gradients(apply, self, pairs)
+        def _hvd_note_reduced(self, variables):
+            self._hvd['reduced'] = _place_of_step(), {_key(variable) for variable in variables}
+
+        def _hvd_has_reduced(self, variables):
+            """Whether the gradients of these variables were combined in this step; forgets it."""
+            place, keys = self._hvd.pop('reduced', (None, None))
+            return keys is not None and place is _place_of_step() and keys.issuperset(_key(variable) for variable in variables)
+
+    def computing(method):
+        def compute(self, *args, **kwargs):
+            if self._hvd_inside:
+                return method(self, *args, **kwargs)
+            pairs = self._hvd_reduced_pairs(self._hvd_within(method, *args, **kwargs))
+            self._hvd_note_reduced([variable for _, variable in pairs])
+            return pairs
+        return compute
+
+    def get_gradients(self, loss, params):
+        grads = self._hvd_within(base.get_gradients, loss, params)
+        pairs = self._hvd_reduced_pairs(zip(grads, params))
+        self._hvd_note_reduced(params)
+        return [grad for grad, _ in pairs]
+
+    def aggregating(method):
+        def aggregate(self, grads_and_vars):
+            if self._hvd_inside:
+                return method(self, grads_and_vars)
+            pairs = list(grads_and_vars)
+            if not self._hvd_has_reduced([variable for _, variable in pairs]):
+                pairs = self._hvd_reduced_pairs(pairs)
+            self._hvd_note_reduced([variable for _, variable in pairs])
+            return pairs
+        return aggregate
+
+    for name in ('compute_gradients', '_compute_gradients'):
+        if hasattr(base, name):
+            setattr(Distributed, name, computing(getattr(base, name)))
+    for name in ('aggregate_gradients', '_aggregate_gradients'):
+        if hasattr(base, name):
+            setattr(Distributed, name, aggregating(getattr(base, name)))
+    if hasattr(base, 'get_gradients'):
+        Distributed.get_gradients = get_gradients
     return Distributed
+
+
+def _place_of_step():
+    """The graph that is being made, or None in eager mode."""
+    import tensorflow as tf
+    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+
+
+def _present_as(keras, made, base):
+    """Has a class saved by the public name of the one that it is derived from, so that a model can be loaded without this package."""
+    try:
+        if is_keras_3(keras):
+            from keras.src import api_export
+            if base in api_export.REGISTERED_OBJS_TO_NAMES:
+                api_export.REGISTERED_OBJS_TO_NAMES[made] = api_export.REGISTERED_OBJS_TO_NAMES[base]
+                return
+        elif '_keras_api_names' in vars(base):
+            made._keras_api_names = base._keras_api_names
+            return
+    except (ImportError, AttributeError):  # of another release
+        pass
+    if '<locals>' not in base.__qualname__:  # it can be imported
+        made.__module__ = base.__module__
 
 
 def distributed_class(keras, base):
@@ -211,7 +288,8 @@ def distributed_class(keras, base):
     for name, value in vars(_Distributed).items():
         if not name.startswith('__'):
             setattr(made, name, value)
-    made.__name__, made.__qualname__, made.__module__ = base.__name__, base.__qualname__, base.__module__
+    made.__name__, made.__qualname__, made.__module__ = base.__name__, base.__qualname__, __name__
+    _present_as(keras, made, base)
     return made
 
 
@@ -239,7 +317,12 @@ def make_distributed(keras, optimizer, name, options):
         aggregation = LocalGradientAggregationHelperEager(
             options['backward_passes_per_step'], reduction, options['sparse_as_dense'],
             options['average_aggregated_gradients'], options['process_set'], options['scale_local_gradients'])
-    made = distributed_class(keras, type(optimizer))
+    base = type(optimizer)
+    made = distributed_class(keras, base)
+
+    def from_config(cls, config, *args, **kwargs):
+        return make_distributed(keras, base.from_config(config, *args, **kwargs), name, options)
+    made.from_config = classmethod(from_config)
     state = {'reduction': reduction, 'aggregation': aggregation, 'options': options, 'local': set()}
     object.__setattr__(optimizer, '__class__', made)
     object.__setattr__(optimizer, '_hvd', state)
@@ -441,23 +524,25 @@ def broadcast_variables(variables, root_rank, process_set=global_process_set):
         variables[index].assign(arrays[index])
 
 
-def load_model(keras, wrap, filepath, custom_optimizers, custom_objects, **kwargs):
+def load_model(keras, filepath, custom_optimizers, custom_objects, compression):
     """Loads a model and makes its optimizer distributed.
 
     Args:
         keras: The module.
-        wrap: A function that makes an optimizer distributed in place.
         filepath: The file.
         custom_optimizers: Classes of optimizers that are not those of Keras.
         custom_objects: See keras.models.load_model.
-        kwargs: See keras.models.load_model.
+        compression: How gradients travel.
 
     Returns: The model.
     """
     objects = {made.__name__: made for made in custom_optimizers or ()}
     objects.update(custom_objects or {})
-    model = keras.models.load_model(filepath, custom_objects=objects or None, **kwargs)
+    model = keras.models.load_model(filepath, custom_objects=objects or None)
     optimizer = getattr(model, 'optimizer', None)
     if optimizer is not None:
-        wrap(optimizer)
+        make_distributed(keras, optimizer, None, dict(
+            device_dense='', device_sparse='', compression=compression, sparse_as_dense=False, gradient_predivide_factor=1.0,
+            op=Average, backward_passes_per_step=1, average_aggregated_gradients=False, groups=None,
+            process_set=global_process_set, scale_local_gradients=True))
     return model

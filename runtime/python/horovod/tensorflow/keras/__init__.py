@@ -17,7 +17,7 @@ from horovod.numpy import (
 from horovod.tensorflow.keras import callbacks, elastic  # noqa: E402
 
 __all__ = [
-    'Average', 'Compression', 'DistributedOptimizer', 'Sum', 'ProcessSet', 'add_process_set', 
+    'Average', 'Compression', 'DistributedOptimizer', 'Sum', 'ProcessSet', 'add_process_set',
     'allgather', 'allreduce', 'broadcast', 'broadcast_global_variables', 'callbacks', 'ccl_built', 'cross_rank', 'cross_size',
     'cuda_built', 'ddl_built', 'elastic', 'global_process_set', 'gloo_built', 'gloo_enabled', 'init', 'is_initialized',
     'load_model', 'local_rank', 'local_size', 'mpi_built', 'mpi_enabled', 'mpi_threads_supported', 'nccl_built', 'rank',
@@ -91,9 +91,4 @@ def load_model(filepath, custom_optimizers=None, custom_objects=None, compressio
 
     Returns: The model.
     """
-    def wrap(optimizer):
-        _keras.make_distributed(keras, optimizer, None, dict(
-            device_dense='', device_sparse='', compression=compression, sparse_as_dense=False, gradient_predivide_factor=1.0,
-            op=Average, backward_passes_per_step=1, average_aggregated_gradients=False, groups=None,
-            process_set=global_process_set, scale_local_gradients=True))
-    return _keras.load_model(keras, wrap, filepath, custom_optimizers, custom_objects)
+    return _keras.load_model(keras, filepath, custom_optimizers, custom_objects, compression)
