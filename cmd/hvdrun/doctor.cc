@@ -7,6 +7,8 @@
 #include "cmd/hvdrun/verbs.h"
 #include "configs/command_line.h"
 #include "discovery/host_selection.h"
+#include "launcher/bundle/install_paths.h"
+#include "launcher/bundle/package_sources.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/doctor/report/host_facts.h"
 #include "launcher/driver/network_settings.h"
@@ -33,6 +35,8 @@ int DoctorVerb(const std::vector<std::string>& args) {
     return UsageError(status);
   if (Status status = CheckIdentityFile(settings); !status.ok()) return UsageError(status);
   PrintNotes(parsed->notes);
+  if (std::string overlaid = OverlaidPackage(PathsBeside(OwnPath())); !overlaid.empty())
+    LogWarning(overlaid);
   if (settings.num_proc < 1) settings.num_proc = settings.hosts_per_machine;
   Result<std::vector<HostSlots>> hosts = HostsOf(settings);
   if (!hosts.ok()) return UsageError(hosts.status());

@@ -37,7 +37,8 @@ std::string OverlaidPackage(const InstallPaths& paths) {
   for (fs::directory_iterator entry(packages, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename();
-    if (name.starts_with("horovod-") && name.ends_with(".dist-info"))
+    if (name.starts_with("horovod-") && name.ends_with(".dist-info") &&
+        !name.ends_with("+hvdrun.dist-info"))  // packaging/wheel/shim_wheel.py
       return "the distributions horovod and hvdrun are both installed in " +
              Printable(packages.string(), kMaxShownPath) +
              ", and each has overwritten files of the other in its folder horovod; mend it with: "

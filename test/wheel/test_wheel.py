@@ -104,10 +104,53 @@ def test_two_distributions_with_the_same_folder_are_said(wheel, tmp_path):
     packages = next((fresh.folder / "lib").glob("python3*/site-packages"))
     (packages / "horovod-0.28.1.dist-info").mkdir()
     sentence = f"both installed in {packages}, and each has overwritten files of the other in its folder horovod; mend it with: pip uninstall -y"
+    doctor = subprocess.run([fresh.folder / "bin/hvdrun", "doctor", "-np", "1", fresh.python], capture_output=True, text=True, timeout=100)
+    assert doctor.stderr.count(sentence) == 1, doctor.stderr
     for command in ([fresh.folder / "bin/hvdrun", "-np", "2", fresh.python], [fresh.python]):
         done = subprocess.run([*command, "-c", WORLD], capture_output=True, text=True, timeout=100,
                               env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HVD_RUNTIME")})
         assert done.returncode == 0 and done.stderr.count(sentence) == 1, done.stderr
+
+
+@pytest.fixture(scope="module")
+def made_wheels(tmp_path_factory):
+    """Those without a program: for other systems, and the one that stands for the distribution horovod."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for name in ("pure_wheel.py", "shim_wheel.py"):
+        run(DEBIAN, REPO / "packaging/wheel" / name, folder)
+    return folder
+
+
+def test_macos_and_windows_get_a_world_of_one_and_a_sentence(made_wheels, tmp_path):
+    """P57: pip takes the wheel without a runtime there; it trains on one process and refuses to start several."""
+    (wheel,) = made_wheels.glob("hvdrun-*-py3-none-any.whl")
+    fresh = Environment(tmp_path / "venv", DEBIAN)
+    before = files_below(fresh.folder)
+    fresh.install(wheel)
+    assert "A world of one process" in fresh.pip("show", "hvdrun")
+    assert run(fresh.folder / "bin/hvdrun", "-np", "1", fresh.python, "-W", "ignore", "-c", WORLD) == "0 1\n"
+    done = subprocess.run([fresh.folder / "bin/hvdrun", "-np", "2", fresh.python], capture_output=True, text=True)
+    assert done.returncode == 2 and "has no runtime for" in done.stderr
+    fresh.pip("uninstall", "--quiet", "--yes", "hvdrun")
+    assert files_below(fresh.folder) - before == set()
+
+
+def test_pip_prefers_the_wheel_with_a_runtime_where_there_is_one(wheel, made_wheels, tmp_path):
+    fresh = Environment(tmp_path / "venv", DEBIAN)
+    fresh.pip("install", "--quiet", "--no-deps", "--no-index", "--find-links", wheel.parent, "--find-links", made_wheels, "hvdrun")
+    world(fresh.folder / "bin/hvdrun", fresh.python)
+
+
+def test_a_requirement_of_horovod_is_met_by_the_distribution_that_stands_for_it(wheel, made_wheels, tmp_path):
+    fresh = Environment(tmp_path / "venv", DEBIAN)
+    found = ("--no-index", "--find-links", wheel.parent, "--find-links", made_wheels)
+    fresh.pip("install", "--quiet", *found, next(made_wheels.glob("horovod-*.whl")))
+    fresh.pip("install", "--quiet", *found, "horovod>=0.28", "hvdrun")
+    assert "No broken requirements" in fresh.pip("check")
+    done = subprocess.run([fresh.folder / "bin/hvdrun", "-np", "2", "--prefix", "", fresh.python, "-c", WORLD], capture_output=True, text=True)
+    assert sorted(done.stdout.splitlines()) == ["0 2", "1 2"] and "both installed" not in done.stderr, done.stderr
+    fresh.pip("uninstall", "--quiet", "--yes", "horovod")
+    world(fresh.folder / "bin/hvdrun", fresh.python)
 
 
 def test_links_to_its_programs_work(wheel, tmp_path):

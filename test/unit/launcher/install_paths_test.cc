@@ -81,6 +81,7 @@ TEST_F(WheelPaths, SayThatAnotherDistributionHasTheSameFolder) {
   const InstallPaths paths = PathsBeside(Path("bin/hvdrun"));
   fs::create_directory(Path("lib/python3.8/site-packages/hvdrun-0.1.0.dist-info"));
   fs::create_directory(Path("lib/python3.8/site-packages/horovod_extras-1.dist-info"));
+  fs::create_directory(Path("lib/python3.8/site-packages/horovod-0.28.1+hvdrun.dist-info"));
   EXPECT_EQ(OverlaidPackage(paths), "");
   fs::create_directory(Path("lib/python3.8/site-packages/horovod-0.28.1.dist-info"));
   EXPECT_THAT(OverlaidPackage(paths),

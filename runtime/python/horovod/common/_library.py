@@ -186,6 +186,9 @@ def _declare(lib):
 
 def _load():
     _native.load()
+    if _native.alone is not None:
+        _native.alone.tensor_type, _native.alone.output_type = _Tensor, _Output
+        return _native.alone
     loaded = ctypes.CDLL(_native.path, handle=_native.handle)
     try:
         _declare(loaded)
@@ -475,8 +478,10 @@ def runner(tensor_type, collective, operation, slice_ms=WAIT_SLICE_MS):
     handle of what is still under way after slice_ms, a status as a negative number, for error(), or None, with nothing
     submitted, when only a Request can tell. slice_ms 0: it starts the collective and gives its handle.
 
-    None where there is no such function: the interpreter is another one than CPython, or the framework does not show
+    None where there is no such function: the interpreter is another one than CPython, there is no library, or the framework does not show
     where its tensors are (DLPack's exchange in C)."""
+    if _native.alone is not None:
+        return None
     make = ctypes.PyDLL(_native.path, handle=_native.handle).hvd_python_runner
     make.argtypes = [ctypes.py_object, _int32, ctypes.c_char_p, _int64]
     make.restype = _pointer  # as an object it may not be NULL: ctypes of Python 3.11 takes a reference from that

@@ -19,6 +19,7 @@ FORKED_SENTENCE = (
 
 path = None  # of the loaded library
 handle = None  # of dlopen
+alone = None  # horovod.common._alone.World, where there is no library
 _call = None  # (address, arguments) -> int
 _addresses = {}
 _init_pid = None  # the process that called hvd_init(); a forked child differs from it
@@ -45,6 +46,9 @@ def find():
             return named
         raise ImportError('The hvd runtime is not at {}, which the environment variable HVD_RUNTIME names; set it to '
                           'the path of libhvd.so or unset it.'.format(named))
+    if _is_pure():
+        from horovod.common._alone import sentence
+        raise ImportError(sentence())
     paths = _candidates()
     for candidate in paths:
         if os.path.isfile(candidate):
@@ -53,13 +57,27 @@ def find():
                       'environment variable HVD_RUNTIME to its path.'.format(' or '.join(paths)))
 
 
+def _is_pure():
+    """Whether this is the wheel for systems that the runtime is not built for: it has this file in the place of the library."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return not os.environ.get('HVD_RUNTIME') and os.path.exists(os.path.join(package, 'lib', 'world_of_one'))
+
+
+def _load_alone():
+    global handle, alone, _call
+    from horovod.common import _alone
+    alone = _alone.World()
+    handle, _call = 0, lambda function, arguments: function(*arguments)
+
+
 def _overlaid(found):
     """A sentence where the distribution `horovod` is installed beside a wheel; hvdrun says it to its workers."""
     package = os.path.dirname(os.path.dirname(found))
     if os.environ.get('HVD_RUNTIME') or os.path.basename(package) != 'horovod':
         return ''
     packages = os.path.dirname(package)
-    if any(name.startswith('horovod-') and name.endswith('.dist-info') for name in os.listdir(packages)):
+    if any(name.startswith('horovod-') and name.endswith('.dist-info') and not name.endswith('+hvdrun.dist-info')
+           for name in os.listdir(packages)):
         return ('the distributions horovod and hvdrun are both installed in {}, and each has overwritten files of the other in its '
                 'folder horovod; mend it with: pip uninstall -y horovod hvdrun && pip install hvdrun'.format(packages))
     return ''
@@ -69,6 +87,9 @@ def load():
     """Loads the runtime once. ImportError with one sentence when it cannot be had."""
     global path, handle, _call
     if handle is not None:
+        return
+    if _is_pure():
+        _load_alone()
         return
     import _ctypes  # ctypes itself takes as long to import as all else that init needs
     found = find()
@@ -92,8 +113,11 @@ def call(name, *arguments):
     address = _addresses.get(name)
     if address is None:
         load()
-        import _ctypes
-        address = _addresses[name] = _ctypes.dlsym(handle, 'hvd_' + name)
+        if alone is None:
+            import _ctypes
+            address = _addresses[name] = _ctypes.dlsym(handle, 'hvd_' + name)
+        else:
+            address = _addresses[name] = getattr(alone, 'hvd_' + name)
     return _call(address, arguments)
 
 
@@ -142,3 +166,9 @@ def query(name):
         if value is None:
             raise refusal_in_child() or ValueError('Horovod has not been initialized; call hvd.init() first.')
     return value
+
+
+if _is_pure():
+    import warnings
+    from horovod.common._alone import sentence
+    warnings.warn(sentence(), RuntimeWarning, stacklevel=2)

@@ -5,12 +5,16 @@ and renamed, so that a process that is killed at any moment leaves the former on
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
 import socket
 import warnings
+
+try:
+    import fcntl
+except ImportError:  # Windows, where unfinished files of the dead are not removed
+    fcntl = None
 
 _BLOCK = 1 << 20
 _NAME = re.compile(r'\A(?P<name>.+)-(?P<step>\d{12,})-(?P<digest>[0-9a-f]{64})\Z')
@@ -25,6 +29,8 @@ def _digest(path):
 
 
 def _sync_folder(folder):
+    if not hasattr(os, 'O_DIRECTORY'):  # Windows opens no folders
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -49,6 +55,8 @@ def _listed(folder, name):
 
 def _remove_abandoned(folder, name):
     """Removes the unfinished files of processes that have died: nobody holds their lock."""
+    if fcntl is None:
+        return
     for entry in os.listdir(folder):
         if not (entry.startswith('.' + name + '-') and entry.endswith('.part')):
             continue
@@ -64,6 +72,8 @@ def _create(folder, name):
         part = os.path.join(folder, '.{}-{}-{}-{}.part'.format(
             name, socket.gethostname(), os.getpid(), os.urandom(4).hex()))
         file = open(part, 'xb')
+        if fcntl is None:
+            return part, file
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:  # another process takes it for an abandoned one and is about to remove it
