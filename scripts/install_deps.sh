@@ -22,7 +22,7 @@ TEST_PACKAGES=(
   python3-venv python3-pytest python3-pytest-xdist python3-mpi4py python3-cloudpickle
   openssh-server openssh-client iproute2 nftables
   slurmd slurmctld slurm-client munge
-  shellcheck spin clang-format clang-tidy
+  abigail-tools pkgconf shellcheck spin clang-format clang-tidy
 )
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
 SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev llvm-19)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -65,48 +64,6 @@ def test_the_library_for_gpus_needs_no_cuda(installed):
     shown = re.findall(r" (?:GLOBAL|WEAK) +DEFAULT +\d+ (\S+)", run("readelf", "--dyn-syms", "-W", installed / "lib/libhvd_cuda.so"))
     assert sorted(shown) == ["hvd_cuda_can_load", "hvd_cuda_describe", "hvd_cuda_open_backend", "hvd_cuda_open_device",
                              "hvd_plugin_interface"]
-
-
-WORLD_C = "#include <hvd/hvd.h>\nint main(void) { return hvd_abi_version() == HVD_ABI_VERSION ? 0 : 1; }\n"
-
-
-def example_of_the_page():
-    page = (REPO / "docs" / "c-api.md").read_text()
-    return re.search(r"```c\n(/\* mean\.c.*?)```", page, re.S).group(1)
-
-
-def test_the_c_example_of_the_documentation_runs(tmp_path):
-    """Built by pkg-config, and run with nothing that says where the library is."""
-    pkg_config = shutil.which("pkg-config")
-    if pkg_config is None:
-        pytest.skip("pkg-config is not installed here")
-    run("cmake", "--install", BUILD, "--prefix", tmp_path / "moved")  # it is found from the file, wherever that lies
-    (tmp_path / "mean.c").write_text(example_of_the_page())
-    flags = subprocess.run([pkg_config, "--cflags", "--libs", "hvd"], capture_output=True, text=True, check=True,
-                           env={**os.environ, "PKG_CONFIG_PATH": str(tmp_path / "moved/lib/pkgconfig")}).stdout
-    run("sh", "-c", f"cc -Wall -Wextra -Werror -o mean mean.c {flags}", cwd=tmp_path)
-    assert run(tmp_path / "mean") == "rank 0 of 1: mean 0.0\n"
-    out = run(tmp_path / "moved/bin/hvdrun", "-np", 2, "--prefix", "", tmp_path / "mean")
-    assert sorted(out.splitlines()) == ["rank 0 of 2: mean 0.5", "rank 1 of 2: mean 0.5"]
-    run("sh", "-c", f"c++ -Wall -Wextra -Werror -x c++ -o mean++ mean.c {flags}", cwd=tmp_path)
-
-
-def test_the_library_has_the_version_of_its_abi(installed):
-    library = installed / "lib/libhvd.so"
-    assert "SONAME" in run("readelf", "-dW", library) and "[libhvd.so.1]" in run("readelf", "-dW", library)
-    assert os.path.samefile(library, installed / "lib/libhvd.so.1")
-    names = re.findall(r" (?:GLOBAL|WEAK) +DEFAULT +\d+ (hvd_\w+)(@*\w*)", run("readelf", "--dyn-syms", "-W", library))
-    assert len(names) > 30 and {version for _, version in names} == {"@@HVD_1"}, names
-
-
-def test_c_programs_are_built_with_find_package(installed, tmp_path):
-    (tmp_path / "world.c").write_text(WORLD_C)
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.16)\nproject(world LANGUAGES C)\nfind_package(hvd 0.1 REQUIRED)\n"
-        "add_executable(world world.c)\ntarget_link_libraries(world PRIVATE hvd::hvd)\n")
-    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={installed}")
-    run("cmake", "--build", tmp_path / "build")
-    run(tmp_path / "build" / "world")
 
 
 @pytest.mark.parametrize("where", ["installed", "build tree"])
