@@ -370,6 +370,7 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
   HVD_RETURN_IF_ERROR(ReadAllocation(read_allocation, CountsPerNode(options), line, resolved));
   if (line.action == Action::kPrintConfig) {
     line.text = PrintConfigText(resolved);
+    line.origins = std::move(resolved);
     return line;
   }
   if (verb == Verb::kRun) {
@@ -379,6 +380,10 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
       return InvalidArgument(missing.message() + also);
     }
     if (Status missing = CheckCommand(options.command); !missing.ok()) return missing;
+    if (line.settings.json)
+      return InvalidArgument(
+          "--json is for --print-config, --check-build and hvdrun doctor; a job has "
+          "--error-file FILE, and hvdrun top and status have --json");
   }
   line.command = std::move(options.command);
   return line;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "configs/config_files.h"
+#include "configs/help_text.h"
 #include "configs/setting_sources.h"
 #include "configs/settings.h"
 #include "configs/settings_table.h"
@@ -41,6 +42,7 @@ struct ParsedCommandLine {
   std::vector<std::string> notes;     // one line each, for the user
   std::string
       text;  // for every other action but kCheckBuild: what to print on stdout, ends with a newline
+  std::vector<SettingOrigin> origins;  // of kPrintConfig: the same as values
 };
 
 // How many processes this machine is for: of its GPUs ("gpu", 0: it has none), of the cores that

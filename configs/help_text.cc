@@ -9,36 +9,13 @@
 #include "configs/message_text.h"
 #include "configs/values.h"
 #include "configs/verb_list.h"
+#include "configs/wrapped_text.h"
 
 namespace hvd {
 namespace {
 
-constexpr size_t kWidth = 79;
 constexpr size_t kDocColumn = 28;
 constexpr size_t kBriefColumn = 25;  // of hvdrun -h, and of the verbs
-
-std::string Padded(std::string text, size_t width) {
-  if (text.size() < width) text.resize(width, ' ');
-  return text;
-}
-
-// Breaks a text at blanks. Its first line begins behind `first`, the others at column `indent`.
-std::string Wrapped(std::string_view text, size_t indent, std::string first = "") {
-  const std::string margin(indent, ' ');
-  std::string out, line = Padded(std::move(first), indent);
-  bool empty = true;  // the line has no word yet
-  std::istringstream words{std::string(text)};
-  for (std::string word; words >> word;) {
-    if (!empty && line.size() + 1 + word.size() > kWidth) {
-      out += line + "\n";
-      line = margin;
-      empty = true;
-    }
-    line += (empty ? "" : " ") + word;
-    empty = false;
-  }
-  return out + line + "\n";
-}
 
 // "  term  text", the text in its column, below a term that is too long for it.
 std::string Entry(std::string_view term, std::string_view text) {
@@ -104,6 +81,7 @@ std::string BriefVerbLines() {
   std::string lines, detached;
   for (const VerbRow& row : VerbRows()) {
     const std::string name(row.name);
+    if (name == "help") continue;  // the last line has it
     if (row.of_detached) {
       detached += (detached.empty() ? "  " : ", ") + name;
     } else {
@@ -121,16 +99,9 @@ std::vector<std::string_view> Sections(std::span<const Row> rows) {
   return sections;
 }
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
-
 // The word by which a section is named: of those of its title, the first that no other has.
 std::string TopicOf(std::string_view section) {
-  std::istringstream words(Lower(section));
+  std::istringstream words(InLowerCase(section));
   std::string topic;
   for (std::string word; words >> word;) {
     if (word != "what" && word != "over" && word != "hvdrun") return word;
@@ -140,12 +111,12 @@ std::string TopicOf(std::string_view section) {
 
 // The title that has the word, or that is spelt so.
 std::string_view SectionOf(std::string_view topic, std::span<const Row> rows) {
-  const std::string wanted = Lower(topic);
+  const std::string wanted = InLowerCase(topic);
   for (std::string_view section : Sections(rows)) {
-    if (Lower(section) == wanted || TopicOf(section) == wanted) return section;
+    if (InLowerCase(section) == wanted || TopicOf(section) == wanted) return section;
   }
   for (std::string_view section : Sections(rows)) {
-    std::istringstream words(Lower(section));
+    std::istringstream words(InLowerCase(section));
     for (std::string word; words >> word;) {
       if (word == wanted && wanted.size() > 3) return section;
     }

@@ -1,6 +1,7 @@
 #include "configs/message_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <vector>
 
@@ -10,6 +11,13 @@ namespace {
 constexpr size_t kMaxWord = 64;  // longer words are no misspelling of anything
 
 }  // namespace
+
+std::string InLowerCase(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
 
 int EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<int>> cost(a.size() + 1, std::vector<int>(b.size() + 1));

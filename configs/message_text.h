@@ -3,12 +3,15 @@
 #define HVD_CONFIGS_MESSAGE_TEXT_H_
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "runtime/base/text/printable_text.h"
 
 namespace hvd {
 
+// ASCII letters in lower case.
+std::string InLowerCase(std::string_view text);
 // Single-character edits (insert, delete, replace, swap of neighbours) from one word to the other.
 int EditDistance(std::string_view a, std::string_view b);
 // The candidate within a third of its length of edits, or empty when none is that near.

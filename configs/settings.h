@@ -80,7 +80,7 @@ struct Settings {
   int spares = 0;
   std::string elastic_restart;
 
-  bool json = false;  // of hvdrun doctor
+  bool json = false;  // of hvdrun doctor, --print-config and --check-build
 
   std::string output_filename;                 // a directory
   int64_t fusion_threshold_bytes = 128 << 20;  // between hosts; 0: tensors travel alone

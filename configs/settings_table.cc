@@ -12,7 +12,6 @@ constexpr std::string_view kElastic = "Elastic jobs";
 constexpr std::string_view kMpi = "Over MPI";
 constexpr std::string_view kWorkers = "What workers get";
 constexpr std::string_view kTuning = "Tuning";
-constexpr std::string_view kDoctor = "hvdrun doctor";
 constexpr std::string_view kAbout = "About";
 
 }  // namespace
@@ -1229,23 +1228,22 @@ std::span<const Row> SettingRows() {
        .doc = "colour the labels; auto does so on a terminal only",
        .target = &Settings::color},
 
-      {.section = kDoctor,
-       .name = "json",
-       .flags = {"--json", "--no-json"},
-       .type = Type::kBool,
-       .default_text = "off",
-       .example = "on",
-       .what = "the switch",
-       .doc = "hvdrun doctor alone: print one JSON object with everything, no table",
-       .verbs = For::kDoctor,
-       .target = &Settings::json},
-
       {.section = kAbout,
        .name = "print-config",
        .flags = {"--print-config"},
        .type = Type::kAction,
        .doc = "print every setting, its value and where it came from, then exit",
        .target = Action::kPrintConfig},
+      {.section = kAbout,
+       .name = "json",
+       .flags = {"--json", "--no-json"},
+       .type = Type::kBool,
+       .default_text = "off",
+       .example = "on",
+       .what = "the switch",
+       .doc = "of hvdrun doctor, --print-config and --check-build: print one JSON object",
+       .verbs = For::kBoth,
+       .target = &Settings::json},
       {.section = kAbout,
        .name = "check-build",
        .flags = {"-cb", "--check-build"},

@@ -2,10 +2,17 @@
 
 #include <algorithm>
 
+#include "configs/failure_codes.h"
 #include "configs/message_text.h"
 
 namespace hvd {
 namespace {
+
+std::vector<std::string_view> CodeNames() {
+  std::vector<std::string_view> names;
+  for (const FailureCode& code : FailureCodes()) names.push_back(code.code);
+  return names;
+}
 
 std::vector<VerbRow> MakeRows() {
   return {
@@ -41,7 +48,7 @@ std::vector<VerbRow> MakeRows() {
        .takes_job = true,
        .of_detached = true},
       {.name = "dump",
-       .arguments = "[-o FILE | --stacks] [JOB]",
+       .arguments = "[-o FILE | --stacks] [--json] [JOB]",
        .summary = "writes the last events of a job's ranks, as a timeline",
        .text = "Writes the last events of all ranks of one of your jobs on this machine to a file, "
                "as a timeline for Perfetto: a recorder in each rank keeps the last few thousand. "
@@ -51,7 +58,8 @@ std::vector<VerbRow> MakeRows() {
             {"--stacks",
              "print the Python stacks of all ranks instead, equal ones once, by py-spy; also "
              "of scripts that do not use Horovod",
-             {"--stacks"}}},
+             {"--stacks"}},
+            {"--json", "print what was written, or the stacks, as JSON", {"--json"}}},
        .takes_job = true,
        .takes_file = true},
       {.name = "env",
@@ -63,6 +71,14 @@ std::vector<VerbRow> MakeRows() {
                "the package was installed by pip.",
        .entries = {{"eval \"$(hvdrun env)\"", "for bash, zsh and sh", {}},
                    {"hvdrun env | source", "for fish", {}}}},
+      {.name = "explain",
+       .arguments = "[CODE]",
+       .summary = "says what a failure code or an exit code means",
+       .text =
+           "Says what a code at the end of a failed job means, such as HVD102, and what to try; "
+           "or what an exit code of hvdrun means, such as 79. Without a word it lists the codes.",
+       .entries = {{"explain HVD102", "by its code or its name, rank-signal", CodeNames()},
+                   {"explain $?", "of the command before, in a shell", {}}}},
       {.name = "forget",
        .arguments = "JOB",
        .summary = "removes the output of a detached job that has ended",

@@ -9,18 +9,41 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/bundle/install_paths.h"
 #include "launcher/bundle/package_sources.h"
+#include "timeline/chrome_text.h"
 
 namespace hvd {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string Line(bool available, std::string_view what) {
-  return std::string(available ? "    [X] " : "    [ ] ") + std::string(what) + "\n";
+struct Ability {
+  const char *name, *key;  // in the text, and in JSON
+  bool available = false;
+};
+struct Abilities {
+  std::vector<Ability> frameworks, controllers, operations;
+  std::string gpu;  // lines
+};
+
+std::string Lines(const char* title, const std::vector<Ability>& abilities) {
+  std::string text = std::string("\nAvailable ") + title + ":\n";
+  for (const Ability& ability : abilities)
+    text += std::string(ability.available ? "    [X] " : "    [ ] ") + ability.name + "\n";
+  return text;
+}
+
+std::string Json(const std::vector<Ability>& abilities) {
+  std::string text;
+  for (const Ability& ability : abilities) {
+    text += (text.empty() ? "{" : ", ") + JsonText(ability.key) + ": " +
+            (ability.available ? "true" : "false");
+  }
+  return text + "}";
 }
 
 // A library may be there while the one that it stands on is not.
@@ -55,13 +78,11 @@ bool HasNccl(const fs::path& library) {
   return can_load != nullptr && can_load("nccl") != 0;
 }
 
-}  // namespace
-
-std::string CheckBuildText() {
+Abilities FindAbilities() {
   std::error_code error;
   InstallPaths paths = PathsBeside(OwnPath());
   const fs::path package = PackageSources(paths);
-  bool runtime = fs::exists(paths.runtime, error);
+  const bool runtime = fs::exists(paths.runtime, error);
   auto binding = [&](const char* folder) {
     // A folder without operations says that it is still to come.
     return runtime && fs::exists(package / folder / "mpi_ops.py", error);
@@ -69,15 +90,51 @@ std::string CheckBuildText() {
   const fs::path libraries = fs::path(paths.runtime).parent_path();
   const bool mpi = runtime && Loads(libraries / "libhvd_mpi.so");
   const bool gloo = runtime && Loads(libraries / "libhvd_gloo.so");
-  return "hvdrun v" HVD_VERSION ":\n\nAvailable Frameworks:\n" +
-         Line(binding("tensorflow") && fs::exists(libraries / "libhvd_tf.so", error),
-              "TensorFlow") +
-         Line(binding("torch"), "PyTorch") + Line(binding("mxnet"), "MXNet") +
-         "\nAvailable Controllers:\n" + Line(mpi && !MpirunOnPath().empty(), "MPI") +
-         Line(gloo, "Gloo") + Line(runtime, "hvdrun") + "\nAvailable Tensor Operations:\n" +
-         Line(runtime && HasNccl(libraries / "libhvd_cuda.so"), "NCCL") + Line(false, "DDL") +
-         Line(false, "CCL") + Line(mpi, "MPI") + Line(gloo, "Gloo") +
-         Line(runtime, "shared memory") + "\nGPU:\n" + GpuLines(libraries / "libhvd_cuda.so");
+  const bool tensorflow = binding("tensorflow") && fs::exists(libraries / "libhvd_tf.so", error);
+  return {.frameworks = {{"TensorFlow", "tensorflow", tensorflow},
+                         {"PyTorch", "torch", binding("torch")},
+                         {"MXNet", "mxnet", binding("mxnet")}},
+          .controllers = {{"MPI", "mpi", mpi && !MpirunOnPath().empty()},
+                          {"Gloo", "gloo", gloo},
+                          {"hvdrun", "hvdrun", runtime}},
+          .operations = {{"NCCL", "nccl", runtime && HasNccl(libraries / "libhvd_cuda.so")},
+                         {"DDL", "ddl", false},
+                         {"CCL", "ccl", false},
+                         {"MPI", "mpi", mpi},
+                         {"Gloo", "gloo", gloo},
+                         {"shared memory", "shared_memory", runtime}},
+          .gpu = GpuLines(libraries / "libhvd_cuda.so")};
+}
+
+}  // namespace
+
+std::string CheckBuildText() {
+  const Abilities found = FindAbilities();
+  return "hvdrun v" HVD_VERSION ":\n" + Lines("Frameworks", found.frameworks) +
+         Lines("Controllers", found.controllers) + Lines("Tensor Operations", found.operations) +
+         "\nGPU:\n" + found.gpu;
+}
+
+std::string CheckBuildJson() {
+  const Abilities found = FindAbilities();
+  std::istringstream lines(found.gpu);
+  std::string gpu;
+  for (std::string line; std::getline(lines >> std::ws, line);)
+    gpu += (gpu.empty() ? "" : ", ") + JsonText(line);
+  return "{\"version\": " + JsonText(HVD_VERSION) + ", \"frameworks\": " + Json(found.frameworks) +
+         ", \"controllers\": " + Json(found.controllers) +
+         ", \"operations\": " + Json(found.operations) + ", \"gpu\": [" + gpu + "]}\n";
+}
+
+std::string ConfigJson(std::span<const SettingOrigin> settings) {
+  constexpr size_t kWhole = SIZE_MAX;
+  std::string text;
+  for (const SettingOrigin& setting : settings) {
+    text += (text.empty() ? "{" : ",\n ") + JsonText(setting.name) +
+            ": {\"value\": " + (setting.value.empty() ? "null" : JsonText(setting.value, kWhole)) +
+            ", \"from\": " + JsonText(setting.origin, kWhole) + "}";
+  }
+  return text + "}\n";
 }
 
 }  // namespace hvd

@@ -15,6 +15,8 @@
 #include "launcher/text/counted.h"
 #include "launcher/text/seconds_text.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/text/format.h"
+#include "timeline/chrome_text.h"
 #include "timeline/ticks.h"
 #include "timeline/timeline_writer.h"
 
@@ -25,7 +27,7 @@ constexpr Duration kPatience = std::chrono::seconds(15);
 
 struct Wish {
   std::string job, file;
-  bool stacks = false;
+  bool stacks = false, json = false;
 };
 
 struct Ring {
@@ -34,8 +36,8 @@ struct Ring {
 };
 
 Result<Wish> ParseWish(const std::vector<std::string>& args) {
-  const Status usage =
-      InvalidArgument("takes the id of one job, and -o FILE or --stacks; try hvdrun dump --help");
+  const Status usage = InvalidArgument(
+      "takes the id of one job, --json, and -o FILE or --stacks; try hvdrun dump --help");
   Wish wish;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "-o" || args[i] == "--output") {
@@ -43,6 +45,8 @@ Result<Wish> ParseWish(const std::vector<std::string>& args) {
       wish.file = args[i];
     } else if (args[i] == "--stacks") {
       wish.stacks = true;
+    } else if (args[i] == "--json") {
+      wish.json = true;
     } else if (args[i].empty() || args[i][0] == '-' || !wish.job.empty()) {
       return usage;
     } else {
@@ -74,7 +78,7 @@ Result<std::string> ReceiveParts(
   }
 }
 
-int DumpStacks(const std::string& job) {
+int DumpStacks(const std::string& job, bool json) {
   Result<ViewClient> client = ViewClient::Ask(job, kAskStacks);
   if (!client.ok()) return FailVerb("dump", client.status().message(), 1);
   std::vector<RankStacks> ranks;
@@ -87,7 +91,7 @@ int DumpStacks(const std::string& job) {
   if (!trouble.ok()) return FailVerb("dump", trouble.status().message(), 1);
   if (!trouble->empty()) VerbLine("dump", *trouble);
   if (ranks.empty()) return FailVerb("dump", "no rank of the job runs", 1);
-  const int printed = PrintText(StacksText(std::move(ranks)));
+  const int printed = PrintText(json ? StacksJson(ranks) : StacksText(std::move(ranks)));
   return any ? printed : 1;
 }
 
@@ -155,7 +159,7 @@ int DumpVerb(const std::vector<std::string>& args) {
   if (!wish.ok()) return FailVerb("dump", wish.status().message());
   const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), JobIdFor(wish->job));
   if (!job.ok()) return FailVerb("dump", job.status().message());
-  if (wish->stacks) return DumpStacks(*job);
+  if (wish->stacks) return DumpStacks(*job, wish->json);
   if (wish->file.empty()) wish->file = "hvd-dump-" + *job + ".json";
   if (Status may = TraceFile::Check(wish->file); !may.ok()) return FailVerb("dump", may.message());
   Result<ViewClient> client = ViewClient::Ask(*job, kAskDump);
@@ -175,6 +179,14 @@ int DumpVerb(const std::vector<std::string>& args) {
   if (Status written = WriteRings(rings, span, wish->file); !written.ok())
     return FailVerb("dump", written.message(), 1);
   if (!trouble->empty()) VerbLine("dump", *trouble);
+  if (wish->json) {
+    return PrintText(
+        Format("{{\"file\": {}, \"events\": {}, \"ranks\": {}, \"seconds\": {:.6f}, "
+               "\"missing\": {}}}\n",
+               JsonText(wish->file, SIZE_MAX), span.events, rings.size(),
+               static_cast<double>(span.last_ns - span.first_ns) / 1e9,
+               trouble->empty() ? "null" : JsonText(*trouble)));
+  }
   return PrintText(wish->file + ": " + Counted(span.events, "event", "events") + " of " +
                    Counted(rings.size(), "rank", "ranks") + ", the last " +
                    SecondsText(Duration(span.last_ns - span.first_ns)) + "\n");

@@ -1,6 +1,8 @@
-// hvdrun help: the help of a verb, or of a section of the options; and what --version prints.
+// hvdrun help: the help of a verb, or of a section of the options; hvdrun explain; and what
+// --version prints.
 #include "cmd/hvdrun/commit.h"
 #include "cmd/hvdrun/verbs.h"
+#include "configs/failure_codes.h"
 #include "configs/help_text.h"
 #include "configs/message_text.h"
 #include "configs/settings_table.h"
@@ -16,6 +18,16 @@ int HelpVerb(const std::vector<std::string>& args) {
   if (!text.empty()) return PrintText(text);
   return FailVerb("help", Quoted(args[0]) + " is neither a verb (" + VerbNames() +
                               ") nor a section (" + HelpTopics() + ")");
+}
+
+int ExplainVerb(const std::vector<std::string>& args) {
+  if (args.empty()) return PrintText(FailureCodesText());
+  if (args.size() > 1) return FailVerb("explain", "takes one code; try hvdrun explain HVD102");
+  const std::string text = ExplainText(args[0]);
+  if (!text.empty()) return PrintText(text);
+  return FailVerb("explain", Quoted(args[0]) +
+                                 " is neither a code nor an exit code of 0 to 255; "
+                                 "hvdrun explain lists the codes");
 }
 
 std::string VersionText() {

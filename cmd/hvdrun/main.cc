@@ -28,12 +28,12 @@ struct NamedVerb {
   int (*run)(const std::vector<std::string>& args);
 };
 constexpr NamedVerb kVerbs[] = {
-    {"agent", hvd::AgentVerb},   {"attach", hvd::AttachVerb}, {"doctor", hvd::DoctorVerb},
-    {"drain", hvd::DrainVerb},   {"dump", hvd::DumpVerb},     {"env", hvd::EnvVerb},
-    {"forget", hvd::ForgetVerb}, {"help", hvd::HelpVerb},     {"logs", hvd::LogsVerb},
-    {"ps", hvd::PsVerb},         {"scale", hvd::ScaleVerb},   {"status", hvd::StatusVerb},
-    {"stop", hvd::StopVerb},     {"top", hvd::TopVerb},       {"trace", hvd::TraceVerb},
-    {"tune", hvd::TuneVerb},     {"worker", hvd::WorkerVerb}};
+    {"agent", hvd::AgentVerb},     {"attach", hvd::AttachVerb}, {"doctor", hvd::DoctorVerb},
+    {"drain", hvd::DrainVerb},     {"dump", hvd::DumpVerb},     {"env", hvd::EnvVerb},
+    {"explain", hvd::ExplainVerb}, {"forget", hvd::ForgetVerb}, {"help", hvd::HelpVerb},
+    {"logs", hvd::LogsVerb},       {"ps", hvd::PsVerb},         {"scale", hvd::ScaleVerb},
+    {"status", hvd::StatusVerb},   {"stop", hvd::StopVerb},     {"top", hvd::TopVerb},
+    {"trace", hvd::TraceVerb},     {"tune", hvd::TuneVerb},     {"worker", hvd::WorkerVerb}};
 
 // `hvdrun VERB --help`; empty: something else was asked for.
 std::string HelpAskedFor(const std::string& verb, const std::vector<std::string>& rest) {

@@ -316,7 +316,10 @@ int RunVerb(const std::vector<std::string>& args) {
       args, [](const char* name) { return GetEnv(name); }, ReadConfigFile, Verb::kRun,
       ReadAllocationHere(), CountSlots, ReadStandingSettings(AllEnv()));
   if (!parsed.ok()) return UsageError(parsed.status());
-  if (parsed->action == Action::kCheckBuild) parsed->text = CheckBuildText();
+  const bool json = parsed->settings.json;
+  if (parsed->action == Action::kCheckBuild)
+    parsed->text = json ? CheckBuildJson() : CheckBuildText();
+  if (parsed->action == Action::kPrintConfig && json) parsed->text = ConfigJson(parsed->origins);
   if (parsed->action == Action::kVersion) parsed->text = VersionText();
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
   LogLevel level = ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning);

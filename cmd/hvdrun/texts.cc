@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "configs/failure_codes.h"
 #include "configs/reference_text.h"
 #include "configs/settings_table.h"
 
@@ -16,8 +17,9 @@ int main(int argc, char** argv) {
   if (kind == "fish") text = hvd::FishCompletion(hvd::SettingRows());
   if (kind == "settings") text = hvd::SettingsPage(hvd::SettingRows(), hvd::HorovodSettings());
   if (kind == "words") text = hvd::LauncherWordsPage();
+  if (kind == "failures") text = hvd::FailureCodesPage();
   if (text.empty()) {
-    std::fputs("usage: hvdrun_texts man|bash|zsh|fish|settings|words\n", stderr);
+    std::fputs("usage: hvdrun_texts man|bash|zsh|fish|settings|words|failures\n", stderr);
     return 2;
   }
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;

@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "configs/command_line.h"
+#include "configs/help_text.h"
 #include "configs/settings.h"
 #include "discovery/host_slots.h"
 #include "launcher/detached/detached_job.h"
@@ -18,11 +20,10 @@
 #include "launcher/hosts/host_watch.h"
 #include "launcher/mpi/launcher_run.h"
 #include "launcher/process/local_family.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
-
-inline constexpr int kUsageError = 2;
 
 // Prints what was asked for; the exit code.
 int PrintText(const std::string& text);
@@ -48,6 +49,9 @@ int DoctorVerb(const std::vector<std::string>& args);
 
 // hvdrun env: prints the exports that let a shell find this installation.
 int EnvVerb(const std::vector<std::string>& args);
+
+// hvdrun explain [CODE]: what a code of a failed job, or an exit code, means.
+int ExplainVerb(const std::vector<std::string>& args);
 
 // hvdrun help [VERB | SECTION].
 int HelpVerb(const std::vector<std::string>& args);
@@ -146,8 +150,10 @@ bool NamesComeLate();
 // (hosts.cc).
 Status CheckIdentityFile(const Settings& settings);
 
-// The texts that hvdrun --check-build and --version print.
+// What hvdrun --check-build, --print-config --json and --version print.
 std::string CheckBuildText();
+std::string CheckBuildJson();
+std::string ConfigJson(std::span<const SettingOrigin> settings);  // of --print-config
 std::string VersionText();
 
 }  // namespace hvd

@@ -17,6 +17,7 @@
 #include "launcher/jobs/job_place.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"
 
@@ -28,7 +29,6 @@ constexpr int kPipeBytes = 1 << 20;
 constexpr int kLookEveryMs = 100;
 constexpr size_t kEndBytes = 8192;  // of the file `end`, on any file system
 constexpr int kRetryEveryMs = 500;
-constexpr int kCodeOfKilled = 128;
 
 // The keeper holds it as long as it lives; invalid: another one does.
 UniqueFd LockOf(const DetachedJob& job) {
@@ -124,7 +124,7 @@ DetachedEnd EndOfKilled(int wait_status, int64_t now) {
   end.at = now;
   if (WIFSIGNALED(wait_status)) {
     const int signal = WTERMSIG(wait_status);
-    end.exit_code = kCodeOfKilled + signal;
+    end.exit_code = kSignalBase + signal;
     end.reason = Format("hvdrun itself was killed by signal {} ({}), and its workers ended with it",
                         signal, ::strsignal(signal));
   } else {

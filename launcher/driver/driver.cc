@@ -22,6 +22,7 @@
 #include "launcher/driver/run_watch.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/job_pause.h"
+#include "launcher/job/report/failure_code.h"
 #include "launcher/job/report/failure_hint.h"
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
@@ -30,12 +31,12 @@
 #include "launcher/output/output.h"
 #include "launcher/process/uncaught.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/exit_status.h"
 
 namespace hvd {
 namespace {
 
 constexpr int kCannotGoOn = 1;
-constexpr int kUsageError = 2;
 // How long the screen may take to show the last output, for each stream. A pager is read when its
 // user has the time, but a job that was asked to end does not wait for it.
 constexpr auto kPatience = std::chrono::hours(24 * 365);
@@ -281,8 +282,8 @@ int Driver::Finish() {
   CloseTimelines();
   host_watch_.reset();
   signals_.Close();  // a job that waits for its reader can be interrupted
-  const std::string last =
-      Report(state) + Hint(parts_) + WriteErrorFileIfFailed(state, parts_.options);
+  const std::string last = Report(state) + Hint(parts_) + CodeLine(state) +
+                           WriteErrorFileIfFailed(state, parts_.options);
   const auto patience = EndedByItself(state) ? kPatience : kOutputLimit;
   if (function_channel_) function_channel_->Finish(patience);
   parts_.screen.Finish(last, patience);

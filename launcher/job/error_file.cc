@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "launcher/job/report/failure_code.h"
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
 #include "runtime/base/output_file.h"
@@ -83,6 +84,7 @@ std::string ErrorJson(const JobState& state, const std::string& job_id,
                {"exit_code", ExitCode(state)}};
   if (state.failure) {
     json["kind"] = KindName(state.failure->kind);
+    json["code"] = FailureCodeOf(state);
     json["report"] = Report(state);
     std::optional<uint32_t> cause = FirstFailedRank(state);
     if (state.failure->kind == JobFailure::Kind::kRank && cause) AddRank(json, state, *cause);

@@ -12,12 +12,11 @@
 #include "launcher/job/state/rank_text.h"
 #include "launcher/process/process_end.h"
 #include "launcher/text/seconds_text.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
-
-constexpr int kTimedOut = 124;  // as timeout(1) says it
 
 // A grace is shorter after a stall: ranks that hang have had their time.
 Duration AtMost(const JobChange& change, Duration grace) {
@@ -194,7 +193,7 @@ void TimeOut(JobChange& change) {
   if (change.state.failure || change.state.phase >= JobPhase::kFinishing) return;
   JobFailure failure;
   failure.kind = JobFailure::Kind::kTimeout;
-  failure.exit_code = kTimedOut;
+  failure.exit_code = kTimedOutExitCode;
   failure.reason = "the job did not end within the " + SecondsText(change.state.options.timeout) +
                    " of --timeout; all ranks were ended";
   std::string reason = failure.reason;

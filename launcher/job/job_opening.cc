@@ -13,12 +13,11 @@
 #include "launcher/job/job_places.h"
 #include "launcher/job/policy/rank_order.h"
 #include "launcher/relay/relay_plan.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
 namespace {
-
-constexpr int kUsageError = 2;
 
 void Dismiss(JobChange& change, uint32_t host) {
   change.state.dismissed[host] = true;

@@ -12,13 +12,12 @@
 #include "launcher/job/job_ending.h"
 #include "launcher/job/state/rank_text.h"
 #include "launcher/process/process_end.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
-constexpr int kNotExecutable = 126;
-constexpr int kNotFound = 127;
 // A clock that is being corrected by much is off by more than its last reading says.
 constexpr Duration kClocksMayStep = std::chrono::milliseconds(200);
 
@@ -50,9 +49,9 @@ void RankTransition::Take(const WorkerNotStarted& event) {
   }
   JobFailure failure;
   failure.kind = JobFailure::Kind::kCommand;
-  failure.exit_code = event.error == ENOENT || event.error == ENOTDIR ? kNotFound
+  failure.exit_code = event.error == ENOENT || event.error == ENOTDIR ? kCommandNotFound
                       : event.error == EADDRINUSE                     ? 1  // its command is good
-                                                                      : kNotExecutable;
+                                                                      : kCommandNotExecutable;
   failure.rank = event.rank;
   failure.reason = event.reason;
   FailJob(change_, std::move(failure), Format("rank {} could not be started", event.rank));

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "launcher/text/rank_ranges.h"
+#include "runtime/base/text/format.h"
 #include "runtime/base/text/printable_text.h"
+#include "timeline/chrome_text.h"
 
 namespace hvd {
 namespace {
@@ -65,6 +67,20 @@ std::string StacksText(std::vector<RankStacks> ranks) {
   std::string all;
   for (const Group& group : groups) all += Heading(group);
   return all;
+}
+
+std::string StacksJson(const std::vector<RankStacks>& ranks) {
+  const auto text_or_null = [](const std::string& text) {
+    constexpr size_t kWhole = SIZE_MAX;
+    return text.empty() ? "null" : JsonText(text, kWhole);
+  };
+  std::string list;
+  for (const RankStacks& stacks : ranks) {
+    list += (list.empty() ? "[" : ",\n ") +
+            Format(R"({{"rank": {}, "host": {}, "stacks": {}, "reason": {}}})", stacks.rank,
+                   JsonText(stacks.host), text_or_null(stacks.text), text_or_null(stacks.reason));
+  }
+  return (list.empty() ? "[" : list) + "]\n";
 }
 
 }  // namespace hvd

@@ -18,6 +18,9 @@ struct RankStacks {
 
 // Without numbers of processes and threads, by which equal stacks differ. Ends with a newline.
 std::string StacksText(std::vector<RankStacks> ranks);
+// A list of objects, one for each rank: rank, host, stacks as py-spy writes them, or null and
+// reason.
+std::string StacksJson(const std::vector<RankStacks>& ranks);
 
 }  // namespace hvd
 

@@ -20,6 +20,7 @@
 #include "launcher/process/process_end.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/base/text/number_text.h"
 #include "runtime/net/link.h"
 #include "runtime/segment/shared_memory.h"
@@ -28,7 +29,6 @@ namespace hvd {
 namespace {
 
 constexpr int kNoRank = 1;
-constexpr int kUsageError = 2;
 // The agent was told before this process was started, but over another connection.
 constexpr Duration kAgentLimit = std::chrono::seconds(30);
 constexpr int kMostWaitMs = 20;

@@ -4,10 +4,9 @@
 
 #include <cstdint>
 
-namespace hvd {
+#include "runtime/base/exit_status.h"
 
-// A shell tells of signal N by exit code 128 + N, and so does the warden of an agent.
-inline constexpr int kSignalBase = 128;
+namespace hvd {
 
 // kResult: what a function of horovod.run() returned, as bytes that hvdrun passes on.
 enum class OutputStream : uint8_t { kStdout = 0, kStderr = 1, kResult = 2 };

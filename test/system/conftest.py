@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import select
 import signal
 import subprocess
@@ -143,6 +144,7 @@ class Job:
         popen.setdefault("bufsize", 0)  # communicate() would lose bytes that a readline() has buffered
         self.process = subprocess.Popen([*(program or [hvdrun_path()]), *map(str, args)], env=environment, **popen)
         self.out = self.err = ""
+        self.failure_code = None
 
     @property
     def pid(self):
@@ -184,6 +186,11 @@ class Job:
             pytest.fail("hvdrun did not end")
         self.out = (out or b"").decode(errors="surrogateescape")
         self.err = (err or b"").decode(errors="surrogateescape")
+        # The last line of the last block, which one test looks at (test_exit_paths.py).
+        code = re.search(r"^  hvdrun explain (HVD\d+)\n", self.err, re.M)
+        self.failure_code = code and code.group(1)
+        if code:
+            self.err = self.err[:code.start()] + self.err[code.end():]
         return self.process.returncode
 
     def nothing_left(self, job_id=None, within=QUIET_S):

@@ -1,5 +1,6 @@
 """Bad input: one sentence on stderr, exit 2, nothing started."""
 
+import json
 import os
 import pathlib
 import re
@@ -237,6 +238,24 @@ def test_check_build_is_in_the_known_shape(run):
     ]
     assert "    [X] PyTorch\n" in job.out and "    [X] TensorFlow\n" in job.out
     assert run("-cb").out == job.out
+
+
+def test_check_build_and_print_config_as_json(run):
+    build = json.loads(run("--check-build", "--json").out)
+    assert build["frameworks"]["torch"] is True and build["controllers"]["hvdrun"] is True
+    assert set(build) == {"version", "frameworks", "controllers", "operations", "gpu"}
+    config = json.loads(run("--print-config", "--json", "-np", "3", "true").out)
+    assert config["num-proc"] == {"value": "3", "from": "-np"}
+    assert config["hostfile"] == {"value": None, "from": "default"}
+    job = run("--json", "-np", "1", "true")
+    assert job.code == 2 and "--json is for --print-config" in job.err
+
+
+def test_a_code_is_explained(run):
+    assert run("explain", "HVD102").out == run("explain", "rank-signal").out != ""
+    assert run("explain", "79").out.startswith("Exit code 79: A collective took longer")
+    job = run("explain", "HVD999")
+    assert (job.code, job.out) == (2, "") and job.err.startswith("hvdrun explain: 'HVD999' is neither a code")
 
 
 def test_check_build_says_what_there_is_for_a_gpu(run):

@@ -26,28 +26,29 @@ def last_block(text):
 
 
 ENDS = [
-    # name, arguments, code, the last block
-    ("wrong usage", ["-np", "0", "true"], 2, r"hvdrun: -np 0 is out of range: .*\n"),
-    ("no such command", ["-np", "2", "no-such-command"], 127, r"hvdrun: the command 'no-such-command' was not found in PATH .*\n"),
-    ("no such file", ["-np", "2", "./no/such"], 127, r"hvdrun: the command './no/such' does not exist .*\n"),
-    ("a folder", ["-np", "2", "/"], 126, r"hvdrun: the command '/' is a directory; .*\n"),
-    ("an exit code", ["-np", "1", "sh", "-c", "exit 3"], 3, r"hvdrun: rank 0 on host \S+ \(pid \d+\) failed: exit code 3\.\n"),
-    ("the largest exit code", ["-np", "1", "sh", "-c", "exit 255"], 255, r"hvdrun: rank 0 .* failed: exit code 255\.\n"),
-    ("a signal", ["-np", "1", "sh", "-c", "kill -SEGV $$"], 139, r"hvdrun: rank 0 .* failed: signal 11 \(SIGSEGV\).*\n"),
-    ("a time limit", ["-np", "2", "--timeout", "0.3", "sleep", "600"], 124, r"hvdrun: the job did not end within .*\n"),
+    # name, arguments, code, the last block, the failure code
+    ("wrong usage", ["-np", "0", "true"], 2, r"hvdrun: -np 0 is out of range: .*\n", None),
+    ("no such command", ["-np", "2", "no-such-command"], 127, r"hvdrun: the command 'no-such-command' was not found in PATH .*\n", "HVD105"),
+    ("no such file", ["-np", "2", "./no/such"], 127, r"hvdrun: the command './no/such' does not exist .*\n", "HVD105"),
+    ("a folder", ["-np", "2", "/"], 126, r"hvdrun: the command '/' is a directory; .*\n", "HVD105"),
+    ("an exit code", ["-np", "1", "sh", "-c", "exit 3"], 3, r"hvdrun: rank 0 on host \S+ \(pid \d+\) failed: exit code 3\.\n", "HVD101"),
+    ("the largest exit code", ["-np", "1", "sh", "-c", "exit 255"], 255, r"hvdrun: rank 0 .* failed: exit code 255\.\n", "HVD101"),
+    ("a signal", ["-np", "1", "sh", "-c", "kill -SEGV $$"], 139, r"hvdrun: rank 0 .* failed: signal 11 \(SIGSEGV\).*\n", "HVD102"),
+    ("a time limit", ["-np", "2", "--timeout", "0.3", "sleep", "600"], 124, r"hvdrun: the job did not end within .*\n", "HVD302"),
     ("a time limit and deaf workers", ["-np", "2", "--timeout", "0.3", "--terminate-grace", "0.2", "sh", "-c",
-                                       "trap '' TERM; while :; do sleep 1; done"], 124, r"hvdrun: the job did not end within .*\n"),
+                                       "trap '' TERM; while :; do sleep 1; done"], 124, r"hvdrun: the job did not end within .*\n", "HVD302"),
     ("one worker fails, the other is deaf", ["-np", "2", "--terminate-grace", "0.2", "sh", "-c",
                                              "[ $RANK = 0 ] && exit 6; trap '' TERM; while :; do sleep 1; done"], 6,
-     r"hvdrun: rank 0 .* failed: exit code 6\.\n  1 other rank was ended because of it\.\n"),
+     r"hvdrun: rank 0 .* failed: exit code 6\.\n  1 other rank was ended because of it\.\n", "HVD101"),
 ]
 
 
-@pytest.mark.parametrize("args, code, block", [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
-def test_ends_that_workers_bring_about(run, args, code, block):
+@pytest.mark.parametrize("args, code, block, failure", [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
+def test_ends_that_workers_bring_about(run, args, code, block, failure):
     job = run(*args)
     assert job.code == code, job.err
     assert re.fullmatch(block, last_block(job.err)), job.err
+    assert job.failure_code == failure
     job.nothing_left()
 
 

@@ -7,13 +7,13 @@
 #include "configs/message_text.h"
 #include "discovery/ssh_key.h"
 #include "launcher/process/process_end.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
 constexpr size_t kShownWords = 400;
-constexpr int kNotExecutable = 126, kNotFound = 127;
 
 std::string Joined(const std::vector<std::string>& words, std::string_view between) {
   std::string text;
@@ -207,13 +207,14 @@ std::string CommandEnded(int code, std::string_view signal, std::string_view err
   std::string text = code > kSignalBase
                          ? Format("the agent was ended by signal {}", code - kSignalBase)
                          : Format("the agent ended with exit code {}", code);
-  if (code == kNotFound || code == kNotExecutable)
+  if (code == kCommandNotFound || code == kCommandNotExecutable)
     text = Format("the agent could not be started (exit code {})", code);
   return text + last;
 }
 
 bool NeverStarted(int code, std::string_view signal, bool wrote_something) {
-  return signal.empty() && !wrote_something && (code == kNotFound || code == kNotExecutable);
+  return signal.empty() && !wrote_something &&
+         (code == kCommandNotFound || code == kCommandNotExecutable);
 }
 
 }  // namespace hvd

@@ -8,11 +8,10 @@
 #include "configs/message_text.h"
 #include "configs/python_command.h"
 #include "launcher/job/hosts/host_stages.h"
+#include "runtime/base/exit_status.h"
 
 namespace hvd {
 namespace {
-
-constexpr int kNotExecutable = 126;
 
 // Hosts by what they have, in the order of the first of each.
 using Groups = std::vector<std::pair<std::string, std::vector<std::string>>>;
@@ -50,7 +49,7 @@ CommandTrouble DirectoryTrouble(const std::vector<std::string>& hosts,
     if (facts[i].directory_error != 0)
       Add(groups, std::strerror(facts[i].directory_error), hosts[i]);
   }
-  return {kNotExecutable,
+  return {kCommandNotExecutable,
           "the working directory " + Shown(facts[0].directory) + " cannot be entered on " +
               HavingText(groups, ": ", ": ") +
               "; workers start where hvdrun was started: start it in a directory that all hosts "
@@ -78,7 +77,7 @@ std::optional<CommandTrouble> FindCommandTrouble(const std::vector<std::string>&
   // Where no host has it, the start of the first worker says so, with PATH or a better spelling.
   if (have.empty() || (lack.empty() && refused.empty())) return std::nullopt;
   CommandTrouble trouble;
-  if (lack.empty()) trouble.exit_code = kNotExecutable;
+  if (lack.empty()) trouble.exit_code = kCommandNotExecutable;
   Groups troubles;
   if (!lack.empty()) troubles.emplace_back("not found", lack);
   if (!refused.empty()) troubles.emplace_back("not executable", refused);

@@ -23,15 +23,10 @@
 #include "launcher/wire/messages.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/net/trouble.h"
 
 namespace hvd {
-
-// The exit code of hvdrun and its ranks when they were asked to stop after a step: run me again
-// (EX_TEMPFAIL of sysexits.h).
-inline constexpr int kStoppedExitCode = 75;
-// A collective took too long, or could never end. No shell and no signal gives it.
-inline constexpr int kStalledExitCode = 79;
 
 struct JobOptions {
   // From SIGINT to SIGTERM, and from SIGTERM to SIGKILL.

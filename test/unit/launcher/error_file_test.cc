@@ -5,7 +5,9 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "configs/failure_codes.h"
 #include "launcher/job/job.h"
+#include "launcher/job/report/failure_code.h"
 
 namespace hvd {
 namespace {
@@ -46,7 +48,8 @@ TEST(ErrorJson, HasTheFirstCause) {
   const Json error = ErrorOf("words", {"python", "t.py"});
   const Json expected = Json::parse(R"({
     "version": 1, "job": "id", "command": ["python", "t.py"], "num_proc": 2, "exit_code": 137,
-    "kind": "rank", "rank": 1, "host": "n", "pid": 101, "signal": 9, "signal_name": "SIGKILL",
+    "kind": "rank", "code": "HVD103",
+    "rank": 1, "host": "n", "pid": 101, "signal": 9, "signal_name": "SIGKILL",
     "out_of_memory": true, "inside_world": false, "stderr": "words", "others_ended": 1,
     "ranks": [{"rank": 0, "host": "n", "pid": 100, "state": "ended", "signal": 15},
               {"rank": 1, "host": "n", "pid": 101, "state": "failed", "signal": 9}]})");
@@ -56,6 +59,35 @@ TEST(ErrorJson, HasTheFirstCause) {
   rest.erase("report");
   rest.erase("cause");
   EXPECT_EQ(rest, expected) << error.dump(2);
+}
+
+TEST(ErrorJson, HasACodeThatTheTableHasWithTheSameKind) {
+  using enum JobFailure::Kind;
+  for (JobFailure::Kind kind : {kRank, kCommand, kHost, kHosts, kInterrupt, kTimeout, kInternal,
+                                kEnding, kWay, kStall, kLauncher}) {
+    JobState state = FailedJob("");
+    state.failure = JobFailure{.kind = kind, .signal = SIGINT};
+    const Json error = Json::parse(ErrorJson(state, "id", {"true"}));
+    const FailureCode* code = FindFailureCode(error["code"].get<std::string>());
+    ASSERT_NE(code, nullptr) << error["code"];
+    EXPECT_EQ(error["kind"].get<std::string>(), code->kind);
+    const std::string line = "  hvdrun explain " + std::string(code->code) + "\n";
+    EXPECT_EQ(CodeLine(state), kind == kInterrupt ? "" : line);
+  }
+}
+
+TEST(ErrorJson, TheCodeOfARankFollowsFromItsEnd) {
+  const auto code_of = [](ProcessEnd end, bool out_of_memory) {
+    JobState state = FailedJob("");
+    static_cast<ProcessEnd&>(*state.ranks[1].end) = end;
+    state.ranks[1].end->out_of_memory = out_of_memory;
+    return FailureCodeOf(state);
+  };
+  EXPECT_EQ(code_of({false, 3}, false), "HVD101");
+  EXPECT_EQ(code_of({true, SIGSEGV}, false), "HVD102");
+  EXPECT_EQ(code_of({true, SIGKILL}, true), "HVD103");
+  EXPECT_EQ(code_of({false, 0}, false), "HVD104");
+  EXPECT_EQ(FailureCodeOf(JobState(*MakePlan({{"n", 1}}, 1), {})), "");
 }
 
 }  // namespace

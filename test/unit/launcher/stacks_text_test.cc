@@ -24,6 +24,14 @@ TEST(StacksText, EqualStacksAreShownOnce) {
             "      all_reduce (c10d.py:9)\n");
 }
 
+TEST(StacksText, JsonHasEachRank) {
+  EXPECT_EQ(
+      StacksJson({{1, "b", "f \"x\"\n", ""}, {0, "a", "", "py-spy is not there"}}),
+      "[{\"rank\": 1, \"host\": \"b\", \"stacks\": \"f \\\"x\\\"\\n\", \"reason\": null},\n"
+      " {\"rank\": 0, \"host\": \"a\", \"stacks\": null, \"reason\": \"py-spy is not there\"}]\n");
+  EXPECT_EQ(StacksJson({}), "[]\n");
+}
+
 TEST(StacksText, ARankThatCannotBeReadSaysWhy) {
   EXPECT_EQ(StacksText({{0, "a", "", "py-spy is not there"}, {1, "a", "", "py-spy is not there"}}),
             "ranks 0-1 on host a: no stacks; py-spy is not there\n");
