@@ -79,6 +79,7 @@ std::vector<FailureCode> MakeCodes() {
        {"127, not found: check the spelling, or give the full path; it has to be the same on all "
         "hosts.",
         "126, not executable: hvdrun -np 2 python train.py, or chmod +x.",
+        "126, the working directory cannot be entered: it has to exist on all hosts.",
         "126, no room for a process: ulimit -u on the host that the sentence names."},
        "errors.md#starting"},
       {"HVD201",

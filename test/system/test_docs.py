@@ -3,13 +3,14 @@
 import re
 import shlex
 import subprocess
+import sys
 import textwrap
 
 import pytest
 from conftest import DEADLINE, REPO, hvdrun_path
 
 PAGES = sorted(REPO.glob("docs/*.md")) + [REPO / "README.md", REPO / "examples" / "README.md"]
-VERBS_WITHOUT_OPTIONS = ("dump", "env", "ps", "stop", "top", "trace")
+VERBS = ("attach", "drain", "dump", "env", "explain", "forget", "logs", "ps", "scale", "status", "stop", "top", "trace", "tune")
 
 
 def commands(text):
@@ -32,13 +33,40 @@ def test_commands_of_the_documentation_are_understood(page, tmp_path):
     for name, content in re.findall(r"^    # (\w+\.yaml)\n((?:    .*\n)+)", page.read_text(), re.M):
         (tmp_path / name).write_text(textwrap.dedent(content))
     for words in commands(page.read_text()):
-        if words and words[0] in VERBS_WITHOUT_OPTIONS:
+        if words and words[0] in VERBS:
             continue
         if words and words[0] == "doctor":
             words = words[1:]
         done = subprocess.run([hvdrun_path(), "--print-config", *words], capture_output=True, text=True, timeout=DEADLINE,
                               cwd=tmp_path)
         assert done.returncode == 0, f"hvdrun {shlex.join(words)}: {done.stderr}"
+
+
+def test_the_tutorial_does_what_it_says(tmp_path):
+    """Its first script, the failure, and the cure of its hang."""
+    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+    page = (REPO / "docs" / "tutorial.md").read_text()
+    script, _, cure = re.findall(r"```python\n(.*?)```", page, re.S)
+    shown = re.findall(r"^\[\d\]<stdout>:.*", page, re.M)
+    (tmp_path / "train.py").write_text(script + cure)
+    done = subprocess.run([hvdrun_path(), "-np", "2", sys.executable, "train.py"], capture_output=True, text=True, timeout=DEADLINE, cwd=tmp_path)
+    assert done.returncode == 0 and set(shown) <= set(done.stdout.splitlines()), done
+    assert done.stdout.splitlines()[-1].startswith("[0]<stdout>:loss 0.0")
+    fault = re.search(r"add `(.*?)` before the loop", page).group(1)
+    (tmp_path / "train.py").write_text(script.replace("for step", f"{fault}\nfor step"))
+    done = subprocess.run([hvdrun_path(), "-np", "2", sys.executable, "train.py"], capture_output=True, text=True, timeout=DEADLINE, cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr.endswith("  1 other rank was ended because of it.\n  hvdrun explain HVD101\n"), done
+
+
+# What a verb takes, from its help.
+def test_commands_of_verbs_have_options_that_the_verb_takes():
+    for page in PAGES:
+        for words in commands(page.read_text()):
+            if not words or words[0] not in VERBS:
+                continue
+            told = subprocess.run([hvdrun_path(), "help", words[0]], capture_output=True, text=True, timeout=DEADLINE).stdout
+            unknown = [word for word in words[1:] if word.startswith("-") and word.partition("=")[0] not in re.findall(r"-[-\w]+", told)]
+            assert not unknown, f"{page.name}: hvdrun {shlex.join(words)}"
 
 
 def test_hvd_perf_explains_its_options():
