@@ -24,7 +24,7 @@ def metadata(project):
 
 
 def entry_points(project):
-    text = "[console_scripts]\nhvdrun = horovod.runner._world_of_one:main\nhorovodrun = horovod.runner.world_of_one:main\n"
+    text = "[console_scripts]\nhvdrun = horovod.runner._world_of_one:main\nhorovodrun = horovod.runner._world_of_one:main\n"
     for group, entries in project.get("entry-points", {}).items():
         text += f"\n[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
     return text
