@@ -12,6 +12,8 @@
 namespace hvd {
 namespace {
 
+constexpr size_t kMostLine = 1000;  // the end of a frame says which line it is
+
 // "Thread 12 (idle): \"MainThread\"" without the number; "Process ..." and "Python v..." go.
 std::string Comparable(const std::string& text) {
   std::istringstream lines(text);
@@ -26,7 +28,7 @@ std::string Comparable(const std::string& text) {
       line.erase(line.find_last_not_of(' ') + 1);
       if (const size_t two = line.find("  "); two != std::string::npos) line.erase(two, 1);
     }
-    kept += "  " + Printable(line) + "\n";
+    kept += "  " + Printable(line, kMostLine) + "\n";
   }
   return kept;
 }

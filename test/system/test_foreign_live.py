@@ -2,15 +2,24 @@
 
 import json
 import os
+import re
 
 import pytest
 from conftest import WORKERS, read_proc, wait_until
 from test_foreign import Ranks, clean_environment, job_name  # noqa: F401
+from test_hangs import py_spy
 from test_live import asked
 from test_played_hosts import PYTHON, has_modules
 from test_timeline import trace_of
 
 pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
+
+
+@pytest.fixture
+def stacks_reader(tmp_path, monkeypatch):
+    """A stand-in for py-spy, which the agent of the ranks finds on its PATH."""
+    line = f"{WORKERS / 'live_worker.py'}:7"
+    return py_spy(tmp_path, monkeypatch, f"printf 'Process %s: python\n\nThread %s (idle): \"MainThread\"\n    step ({line})\n' $5 $5")
 
 
 @pytest.fixture
@@ -62,6 +71,14 @@ def test_a_dump_has_the_ranks_that_others_started(ranks, tmp_path):
     trace = trace_of(path)
     assert {e["pid"] for e in trace.named("ALLREDUCE")} == {0, 1, 2}
     assert "of 3 ranks" in done.stdout
+
+
+def test_the_stacks_of_ranks_that_others_started_are_shown(stacks_reader, ranks):
+    done = asked("dump", ranks.id, "--stacks")
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r'ranks 0-2 on host \S+:\n  Thread \(idle\): "MainThread"\n      step \(\S+live_worker.py:7\)\n', done.stdout), done.stdout
+    asked_for = {int(line.split()[-1]) for line in stacks_reader.read_text().splitlines()}
+    assert asked_for == {job.process.pid for job in ranks.jobs}
 
 
 def test_the_agent_of_foreign_ranks_is_no_job(ranks):

@@ -37,5 +37,10 @@ TEST(StacksText, ARankThatCannotBeReadSaysWhy) {
             "ranks 0-1 on host a: no stacks; py-spy is not there\n");
 }
 
+TEST(StacksText, ALongPathKeepsItsLine) {
+  const std::string frame = "    f (/a/" + std::string(200, 'x') + "/train.py:41)";
+  EXPECT_EQ(StacksText({{0, "a", frame + "\n", ""}}), "rank 0 on host a:\n  " + frame + "\n");
+}
+
 }  // namespace
 }  // namespace hvd
