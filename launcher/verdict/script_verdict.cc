@@ -234,7 +234,9 @@ ScriptVerdict NothingMoves(const std::vector<Rank>& ranks, int64_t warning_ms) {
     AddTo(groups, text + At(seen.site), rank);
     found.verdict.missing.push_back({rank.rank, RankClass::kBlocked});
   }
-  if (trouble.empty()) return {};
+  const bool all_stopped = std::ranges::all_of(
+      ranks, [](const Rank& rank) { return rank.left || IsStoppedNow(*rank.seen); });
+  if (trouble.empty() || all_stopped) return {};  // Ctrl-Z stops them all
   found.kind = ScriptVerdict::Kind::kNotice;
   found.waited_ms = still_ms;
   found.verdict.sentence =

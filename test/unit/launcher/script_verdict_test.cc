@@ -200,6 +200,11 @@ TEST(ScriptVerdict, WithoutStacksItSaysWhatTheKernelShows) {
             Kind::kMoves);
 }
 
+TEST(ScriptVerdict, AJobThatIsStoppedAsAWholeIsNotReported) {
+  const Change stopped = [](auto& s) { s.sampled = 0, s.trouble = "pip install", s.state = "T"; };
+  EXPECT_EQ(ExplainScript({Waits(0, stopped), Sleeps(1, stopped)}, kWarning).kind, Kind::kMoves);
+}
+
 TEST(ScriptVerdict, TheKeyOfANoticeDoesNotChangeWithTheLineOfWork) {
   const auto works = [](const char* site) {
     return Sleeps(1, [&](auto& s) { s.state = "R", s.sample_ms = 0, s.site = site; });
