@@ -108,7 +108,7 @@ SpawnOutcome LocalProcessHost::Spawn(uint32_t number, const SpawnRequest& reques
   }
   SpawnOutcome outcome =
       SpawnProgram(request, {request.stdin_fd, out.write.get(), err.write.get(), true,
-                             worker_descriptor_limit_, cgroup_fd_, result.write.get()});
+                             worker_descriptor_limit_, cgroup_fd_, result.write.get(), true});
   if (outcome.pid == 0) return outcome;
   auto worker = std::make_unique<Worker>(io_);
   worker->number = number;

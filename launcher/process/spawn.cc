@@ -15,6 +15,7 @@
 #include "configs/message_text.h"
 #include "launcher/process/command_cure.h"
 #include "launcher/process/exec_size.h"
+#include "launcher/process/proc_file.h"
 #include "runtime/base/kernel_features.h"
 #include "runtime/base/text/path_text.h"
 #include "runtime/base/unique_fd.h"
@@ -79,7 +80,7 @@ struct ChildPlan {
   char* const* environment;
   int stdin_fd, stdout_fd, stderr_fd;
   KeptDescriptors kept;
-  bool dies_with_us;
+  bool dies_with_us, names_reader;
   const rlimit* descriptor_limit;
   pid_t parent;
   bool close_range;
@@ -174,6 +175,9 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
   ::setsid();
   if (plan.dies_with_us && ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return errno;
   if (::getppid() != plan.parent) return ESRCH;  // it died before the line above
+  // It holds until the process ends, through exec. Without it the stacks cannot be read, which is
+  // no reason not to run.
+  if (plan.names_reader) ::prctl(PR_SET_PTRACER, plan.parent, 0, 0, 0);
   if (::dup2(plan.stdin_fd, 0) < 0 || ::dup2(plan.stdout_fd, 1) < 0 ||
       ::dup2(plan.stderr_fd, 2) < 0) {
     return errno;
@@ -356,6 +360,8 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
   if (!MoveAside(plan.kept, copies))
     return {0, errno, std::string("a descriptor cannot be copied: ") + std::strerror(errno)};
   plan.dies_with_us = descriptors.dies_with_us;
+  plan.names_reader =
+      descriptors.read_by_us && MustNameReader(ReadProcFile("sys/kernel/yama/ptrace_scope"));
   plan.descriptor_limit = descriptors.descriptor_limit ? &*descriptors.descriptor_limit : nullptr;
   plan.parent = ::getpid();
   plan.close_range = !Without("close_range");
@@ -384,6 +390,9 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
           "the working directory " + Printable(request.directory, kMaxShownPath) +
               " cannot be entered: " + why + "; workers start where hvdrun was started"};
 }
+
+// Scopes 2 and 3 leave it to the administrator, or forbid it.
+bool MustNameReader(std::string_view ptrace_scope) { return ptrace_scope.starts_with('1'); }
 
 void CloseOtherDescriptors() { CloseFrom(kKeptDescriptor, !Without("close_range")); }
 

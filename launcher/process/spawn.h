@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/process/process_host.h"
@@ -28,6 +29,10 @@ FoundProgram FindProgram(const std::string& program, const std::string& path,
 // One sentence that names the command and one that would work.
 std::string CannotStart(const SpawnRequest& request, int error);
 
+// Whether a process has to name who may read it (PR_SET_PTRACER), by the text of
+// /proc/sys/kernel/yama/ptrace_scope; empty: there is no Yama. Pure.
+bool MustNameReader(std::string_view ptrace_scope);
+
 // Closes every descriptor of this process but 0 to 2.
 void CloseOtherDescriptors();
 
@@ -44,6 +49,9 @@ struct SpawnDescriptors {
   // ours.
   int cgroup_fd = -1;
   int result_fd = -1;  // kResultDescriptor of the child; -1: none
+  // The child may be read by us and what we start (py-spy), where Yama allows that to parents alone
+  // and py-spy is a sibling of the child.
+  bool read_by_us = false;
 };
 
 // The child has its own session and default signals. An error of exec comes back.

@@ -36,7 +36,11 @@ std::string WhyNoStacks(const std::string* text, bool installed) {
     return "py-spy is not on the PATH of its host: pip install py-spy, or hvdrun[stacks]";
   if (text == nullptr) return "--no-stall-check-stacks forbids it";
   if (text->empty()) return Format("py-spy did not answer within {} s", kLimit.count());
-  return "py-spy says: " + LastLine(*text);
+  const bool forbidden = text->find("ermission") != text->npos;
+  return "py-spy says: " + LastLine(*text) +
+         (forbidden ? "; docker run --cap-add SYS_PTRACE or sysctl kernel.yama.ptrace_scope=0 "
+                      "would allow it"
+                    : "");
 }
 
 pid_t PythonBelow(pid_t root, const std::vector<ProcessInfo>& all,

@@ -30,6 +30,11 @@ TEST(FindProgram, TakesAPathAsItIs) {
   EXPECT_EQ(FindProgram("/bin", "", "/").error, EACCES);
 }
 
+TEST(MustNameReader, WhereYamaAllowsItToParents) {
+  EXPECT_TRUE(MustNameReader("1\n"));
+  for (const char* text : {"0\n", "2\n", "3\n", ""}) EXPECT_FALSE(MustNameReader(text)) << text;
+}
+
 TEST(CannotStart, SaysWhatWouldWork) {
   SpawnRequest request;
   request.directory = "/tmp";

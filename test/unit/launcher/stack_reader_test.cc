@@ -16,5 +16,16 @@ TEST(PythonBelow, IsTheNearestProcessThatRunsIt) {
   EXPECT_EQ(PythonBelow(10, kProcesses, is(99)), 10) << "none does";
 }
 
+TEST(WhyNoStacks, NamesWhatWouldHelp) {
+  const std::string stacks = "Process 1: python\nThread 1 (idle): \"MainThread\"\n", none;
+  const std::string forbidden = "Error: no\nPermission denied\n", other = "Error: no version\n";
+  EXPECT_EQ(WhyNoStacks(&stacks, true), "");
+  EXPECT_EQ(WhyNoStacks(nullptr, true), "--no-stall-check-stacks forbids it");
+  EXPECT_EQ(WhyNoStacks(&none, true), "py-spy did not answer within 5 s");
+  EXPECT_EQ(WhyNoStacks(&other, true), "py-spy says: Error: no version");
+  EXPECT_NE(WhyNoStacks(&forbidden, true).find("SYS_PTRACE"), std::string::npos);
+  EXPECT_NE(WhyNoStacks(nullptr, false).find("hvdrun[stacks]"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace hvd
