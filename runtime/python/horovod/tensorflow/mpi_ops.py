@@ -12,6 +12,7 @@ from horovod.numpy import (  # noqa: F401 (part of the interface)
     local_rank, local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, rank, rocm_built, should_stop, shutdown,
     size, start_timeline, stop_timeline)
 from horovod.tensorflow import native
+from horovod.tensorflow.util import gradient
 
 _basics = _common_basics.shared()
 
@@ -301,12 +302,12 @@ def _average(grads, op):
     return _grouped_allreduce(grads, **arguments)
 
 
-@native.gradient('HorovodAllreduce')
+@gradient('HorovodAllreduce')
 def _allreduce_grad(op, grad):
     return [_allreduce(grad, **_reduction(op)), None]
 
 
-@native.gradient('HorovodGroupedAllreduce')
+@gradient('HorovodGroupedAllreduce')
 def _grouped_allreduce_grad(op, *grads):
     return _grouped_allreduce(grads, **_reduction(op)) + [None]
 
@@ -323,12 +324,12 @@ def _own_rows(op, grads):
     return [grad[begins[index]:begins[index] + rows[index]] for index, grad in enumerate(grads)]
 
 
-@native.gradient('HorovodAllgather')
+@gradient('HorovodAllgather')
 def _allgather_grad(op, grad):
     return _own_rows(op, [grad]) + [None]
 
 
-@native.gradient('HorovodGroupedAllgather')
+@gradient('HorovodGroupedAllgather')
 def _grouped_allgather_grad(op, *grads):
     return _own_rows(op, list(grads)) + [None]
 
@@ -339,17 +340,17 @@ def _at_root(op, grads):
     return [tf.where(is_root, grad, tf.zeros_like(grad)) for grad in _average(grads, op)]
 
 
-@native.gradient('HorovodBroadcast')
+@gradient('HorovodBroadcast')
 def _broadcast_grad(op, grad):
     return _at_root(op, [grad]) + [None]
 
 
-@native.gradient('HorovodGroupedBroadcast')
+@gradient('HorovodGroupedBroadcast')
 def _grouped_broadcast_grad(op, *grads):
     return _at_root(op, list(grads)) + [None]
 
 
-@native.gradient('HorovodAlltoall')
+@gradient('HorovodAlltoall')
 def _alltoall_grad(op, grad, _):
     back, _ = alltoall(grad, splits=op.outputs[1], ignore_name_scope=bool(op.get_attr('ignore_name_scope')),
                        process_set=_set_of(op))
@@ -364,13 +365,13 @@ def _scattered(op, grads):
     return process_set, [tf.convert_to_tensor(grad) * tf.cast(factor, grad.dtype) for grad in grads]
 
 
-@native.gradient('HorovodReducescatter')
+@gradient('HorovodReducescatter')
 def _reducescatter_grad(op, grad):
     process_set, grads = _scattered(op, [grad])
     return [allgather(grads[0], ignore_name_scope=bool(op.get_attr('ignore_name_scope')), process_set=process_set), None]
 
 
-@native.gradient('HorovodGroupedReducescatter')
+@gradient('HorovodGroupedReducescatter')
 def _grouped_reducescatter_grad(op, *grads):
     process_set, grads = _scattered(op, grads)
     return grouped_allgather(grads, ignore_name_scope=bool(op.get_attr('ignore_name_scope')), process_set=process_set) + [None]

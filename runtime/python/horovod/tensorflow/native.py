@@ -10,17 +10,7 @@ from horovod.common.operations import process_set_id
 
 TRIED = ((2, 13), (2, 21))
 
-gradients = {}  # operation -> the function of its gradient
-
 _operations = None
-
-
-def gradient(operation):
-    """A decorator of the function of an operation's gradient."""
-    def register(function):
-        gradients[operation] = function
-        return tf.RegisterGradient(operation)(function)
-    return register
 
 
 def _path():

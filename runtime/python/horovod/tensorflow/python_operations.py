@@ -13,6 +13,7 @@ import tensorflow as tf
 from horovod import numpy as hvd
 from horovod.common import _library
 from horovod.common.exceptions import HorovodInternalError
+from horovod.tensorflow.util import gradients
 
 
 class _Set:
@@ -138,7 +139,6 @@ def _collective(operation, tensors, attributes, splits=None):
 
     Returns: A list of tensors.
     """
-    from horovod.tensorflow import native
     name = _name_of(attributes)
     extra = [] if splits is None else [splits]
 
@@ -158,7 +158,7 @@ def _collective(operation, tensors, attributes, splits=None):
 
         def gradient(*grads):
             node = _Node(list(tensors) + extra, results, attributes)
-            return native.gradients[operation](node, *grads)[:len(tensors)]
+            return gradients[operation](node, *grads)[:len(tensors)]
         return results if len(results) > 1 else results[0], gradient
     results = call(*tensors)
     return list(results) if isinstance(results, (list, tuple)) else [results]

@@ -68,3 +68,20 @@ def ref_of(variable):
     if value is not None and not callable(value):
         variable = value  # of Keras 3, whose variables hold one of TensorFlow
     return vars_to_refs(variable)
+
+
+gradients = {}  # operation -> the function of its gradient
+
+
+def gradient(operation):
+    """A decorator of the function of the gradient of an operation of ours.
+
+    Args:
+        operation: The name of the operation.
+
+    Returns: The decorator.
+    """
+    def register(function):
+        gradients[operation] = function
+        return tf.RegisterGradient(operation)(function)
+    return register
