@@ -20,7 +20,7 @@ INTERNAL = {
     'common/objects.py', 'common/operations.py', 'common/registered.py', 'torch/adasum_optimizer.py',
     'torch/agreement.py', 'torch/autograd.py', 'torch/closures.py', 'torch/compiling.py', 'torch/end_of_backward.py',
     'torch/framework.py', 'torch/freed_memory.py', 'torch/gradient_buckets.py', 'torch/gradient_memory.py',
-    'torch/parameters.py', 'torch/wrapping.py', 'runner/run_task.py', 'tensorflow/native.py',
+    'torch/parameters.py', 'torch/wrapping.py', 'runner/run_task.py', 'tensorflow/native.py', 'tensorflow/python_operations.py',
     'tensorflow/gradient_aggregation_eager.py', '_keras/callbacks.py', '_keras/elastic.py', '_keras/module.py',
     'keras/callbacks.py', 'tensorflow/keras/callbacks.py',
     'jax/cluster.py', 'jax/ending.py', 'jax/host.py', 'jax/native.py', 'jax/primitive.py',
@@ -55,6 +55,9 @@ SECTIONS = [
         ('tensorflow/optimizer.py', ['DistributedOptimizer']), ('tensorflow/functions.py', None),
         ('tensorflow/sync_batch_norm.py', ['SyncBatchNormalization']), ('tensorflow/compression.py', ['Compression']),
         ('tensorflow/gradient_aggregation.py', ['LocalGradientAggregationHelper'])]),
+    ('horovod.tensorflow.data', 'Data that another job prepares; see [TensorFlow and Keras](tensorflow.md).', '', [
+        ('tensorflow/data/compute_service.py', None), ('tensorflow/data/compute_worker.py', None),
+        ('runner/common/service/compute_service.py', ['ComputeService', 'ComputeClient'])]),
     ('horovod.tensorflow: collectives', '`import horovod.tensorflow as hvd`', 'hvd.', [
         ('tensorflow/reduction.py', ['allreduce', 'grouped_allreduce', 'reducescatter', 'grouped_reducescatter']),
         ('tensorflow/mpi_ops.py', ['allgather', 'grouped_allgather', 'broadcast', 'broadcast_', 'alltoall', 'join', 'size_op',

@@ -1,0 +1,1 @@
+"""Preparing data of TensorFlow in processes of their own."""
