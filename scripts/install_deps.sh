@@ -2,7 +2,8 @@
 # Installs what building and testing need, from Debian. Does nothing when all of it is there.
 #   --product      only what building hvdrun and running the examples need
 #   --pypi-torch   also makes a virtual environment with the newest PyTorch from PyPI (HVD_TORCH_VENV names its folder)
-#   --pypi-tensorflow  makes one with the newest TensorFlow, Keras 3 and tf-keras from PyPI (HVD_TENSORFLOW_VENV names its folder)
+#   --pypi-tensorflow [VERSION]  makes one with TensorFlow from PyPI (HVD_TENSORFLOW_VENV names its folder): the newest with Keras 3 and
+#                  tf-keras, or that version, in a folder whose name ends in it
 #   --pypi-jax [VERSION]  makes one with JAX and optax from PyPI (HVD_JAX_VENV names its folder): the newest that the newest Python here takes, or
 #                  that version, in a folder whose name ends in it
 #   --pypi-mxnet   makes one with MXNet 1.9.1 (HVD_MXNET_VENV names its folder)
@@ -29,7 +30,7 @@ SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev llvm-19)
 VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist py-spy)  # py-spy reads the stacks of any Python
 VENV_GIB=12
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
-TENSORFLOW_PACKAGES=(tensorflow-cpu tf-keras scikit-learn cloudpickle pytest pytest-xdist)
+TENSORFLOW_PACKAGES=(scikit-learn cloudpickle pytest pytest-xdist)
 TENSORFLOW_GIB=4
 TENSORFLOW_VENV="${HVD_TENSORFLOW_VENV:-$HOME/.cache/hvdrun/tf-venv}"
 JAX_PACKAGES=(optax cloudpickle scikit-learn pytest pytest-xdist)
@@ -72,25 +73,6 @@ free_gib() {
   df -BG --output=avail "$folder" | tail -n 1 | tr -dc 0-9
 }
 
-install_tensorflow() {
-  # Without importing it, which takes seconds.
-  if "$TENSORFLOW_VENV/bin/python" -c 'import importlib.util, sys
-sys.exit(any(importlib.util.find_spec(name) is None for name in ("tensorflow", "tf_keras", "sklearn", "pytest", "xdist")))' 2>/dev/null; then
-    say "TensorFlow is in $TENSORFLOW_VENV"
-    return
-  fi
-  local free
-  free="$(free_gib "$TENSORFLOW_VENV")"
-  if ((free < TENSORFLOW_GIB)); then
-    say "TensorFlow from PyPI is left out: it needs $TENSORFLOW_GIB GiB and $TENSORFLOW_VENV has $free GiB free"
-    exit 3
-  fi
-  mkdir -p "$(dirname "$TENSORFLOW_VENV")"
-  step "making $TENSORFLOW_VENV" python3 -m venv "$TENSORFLOW_VENV"
-  step "installing ${TENSORFLOW_PACKAGES[*]} from PyPI (a minute or two)" \
-    "$TENSORFLOW_VENV/bin/python" -m pip install --quiet --disable-pip-version-check "${TENSORFLOW_PACKAGES[@]}"
-}
-
 # The newest Python of this machine that makes virtual environments, also one of pyenv.
 newest_python() {
   local minor python
@@ -125,6 +107,15 @@ sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))' 
   step "installing $* from PyPI (a minute or two)" "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
+install_tensorflow() {
+  local modules="tensorflow sklearn pytest xdist"
+  if [[ -z "$1" ]]; then
+    install_venv "$TENSORFLOW_VENV" "$TENSORFLOW_GIB" python3 "$modules tf_keras" tensorflow-cpu tf-keras "${TENSORFLOW_PACKAGES[@]}"
+  else
+    install_venv "$TENSORFLOW_VENV-$1" "$TENSORFLOW_GIB" /usr/bin/python3 "$modules" "tensorflow-cpu==$1" "${TENSORFLOW_PACKAGES[@]}"
+  fi
+}
+
 install_jax() {
   local modules="jax optax sklearn pytest xdist"
   if [[ -z "$1" ]]; then
@@ -157,7 +148,7 @@ case "${1:-}" in
     PACKAGES=("${PRODUCT_PACKAGES[@]}")
     install_debian
     ;;
-  --pypi-tensorflow) install_tensorflow ;;
+  --pypi-tensorflow) install_tensorflow "${2:-}" ;;
   --pypi-jax) install_jax "${2:-}" ;;
   --pypi-mxnet) install_venv "$MXNET_VENV" "$MXNET_GIB" /usr/bin/python3 "mxnet sklearn pytest xdist" "${MXNET_PACKAGES[@]}" ;;
   --pypi-torch)

@@ -23,7 +23,8 @@ TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
 TENSORFLOW_VENV="${HVD_TENSORFLOW_VENV:-$HOME/.cache/hvdrun/tf-venv}"
 JAX_VENV="${HVD_JAX_VENV:-$HOME/.cache/hvdrun/jax-venv}"
 MXNET_VENV="${HVD_MXNET_VENV:-$HOME/.cache/hvdrun/mxnet-venv}"
-OLD_JAX=(0.6.2 0.5.3 0.4.31)  # in --soak
+OLD_TENSORFLOW=(2.13.1)  # in --soak, as are these
+OLD_JAX=(0.6.2 0.5.3 0.4.31)
 PYTEST=(-m pytest -q --durations=10)
 FUZZ_RUNS=5000
 declare -A SLOW_FUZZERS=([argv]=5 [discovered_hosts]=5)  # by what their runs are divided: milliseconds each
@@ -37,6 +38,8 @@ scratch=$(mktemp -d)
 torch_install=""
 export PYTHONDONTWRITEBYTECODE=1 HVD_TEST_TIER="$tier" HVD_TEST_SCRATCH="$scratch"
 [[ $tier == quick ]] && export HVD_TEST_TIER=core
+leaks="" tensorflow_soak=""
+[[ $tier != soak ]] || leaks=" test_leaks.py" tensorflow_soak=" test_data_service.py test_leaks.py"
 [[ $tier != soak ]] || export HVD_SOAK=1
 
 clean_up() {
@@ -225,25 +228,15 @@ newest_torch() {
   esac
 }
 
-tensorflow() {
-  local rc=0
-  scripts/install_deps.sh --pypi-tensorflow >"$scratch/tensorflow" 2>&1 || rc=$?
-  cat "$scratch/tensorflow"
-  case $rc in
-    0) HVD_TEST_TIER="$tier" part "test/python, newest TensorFlow" 80 pytest_of "$TENSORFLOW_VENV/bin/python" 1 test/python/test_tensorflow.py ;;
-    3) left_out "test/python, newest TensorFlow: not enough disk, see above" ;;
-    *) part "TensorFlow of PyPI could not be installed" 0 false ;;
-  esac
-}
-
-# from_pypi "words" BUDGET FOLDER test argument...: a part with the interpreter of the folder, which install_deps.sh makes.
+# from_pypi "words" BUDGET FOLDER "tests" argument...: a part with the interpreter of the folder, which install_deps.sh makes.
 from_pypi() {
-  local what="$1" budget="$2" folder="$3" test="$4" rc=0
+  local what="$1" budget="$2" folder="$3" tests rc=0
+  read -ra tests <<<"$4"
   shift 4
   scripts/install_deps.sh "$@" >"$scratch/pypi" 2>&1 || rc=$?
   cat "$scratch/pypi"
   case $rc in
-    0) part "test/python, $what" "$budget" pytest_of "$folder/bin/python" 1 "test/python/$test" ;;
+    0) part "test/python, $what" "$budget" pytest_of "$folder/bin/python" 1 "${tests[@]/#/test/python/}" ;;
     3) left_out "test/python, $what: not enough disk, see above" ;;
     *) part "$what of PyPI could not be installed" 0 false ;;
   esac
@@ -282,14 +275,17 @@ if [[ $tier == ci || $tier == soak ]]; then
   part "backends under asan" 30 asan_backends
   part "fuzzers, $FUZZ_RUNS runs each" 70 fuzz -runs="$FUZZ_RUNS" -seed=1
   newest_torch
-  tensorflow
-  from_pypi "newest JAX" 45 "$JAX_VENV" test_jax.py --pypi-jax
+  from_pypi "newest TensorFlow" 80 "$TENSORFLOW_VENV" "test_tensorflow.py$tensorflow_soak" --pypi-tensorflow
+  from_pypi "newest JAX" 45 "$JAX_VENV" "test_jax.py$leaks" --pypi-jax
 fi
 if [[ $tier == soak ]]; then
-  for version in "${OLD_JAX[@]}"; do
-    from_pypi "JAX $version" 0 "$JAX_VENV-$version" test_jax.py --pypi-jax "$version"
+  for version in "${OLD_TENSORFLOW[@]}"; do
+    from_pypi "TensorFlow $version" 0 "$TENSORFLOW_VENV-$version" "test_tensorflow.py$tensorflow_soak" --pypi-tensorflow "$version"
   done
-  from_pypi "MXNet" 0 "$MXNET_VENV" test_mxnet.py --pypi-mxnet
+  for version in "${OLD_JAX[@]}"; do
+    from_pypi "JAX $version" 0 "$JAX_VENV-$version" "test_jax.py$leaks" --pypi-jax "$version"
+  done
+  from_pypi "MXNet" 0 "$MXNET_VENV" "test_mxnet.py$leaks" --pypi-mxnet
   part "build of tsan" 0 scripts/build.sh tsan
   part "unit and contract tests under tsan" 0 tsan_tests
   part "test/packages" 0 pytest_of "$PYTHON" 1 test/packages

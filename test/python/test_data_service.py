@@ -51,7 +51,6 @@ def train_beside(workers, script, *arguments):
 VARIANTS = [('checks', 'compute', 1), ('checks', 'training', 2), ('checks', 'compute', 2), ('checks', 'training', 1), ('example', 'compute', 1)]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize('script, side, dispatchers', VARIANTS)
 def test_workers_of_another_job_prepare_the_data(hvdrun, tmp_path, script, side, dispatchers):
     if script == 'example':

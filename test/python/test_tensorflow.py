@@ -42,12 +42,6 @@ def test_operations(hvdrun, name):
     expect(result_of('operations.py', 2), 2, 'passed ' + name)
 
 
-def test_callbacks_of_python_do_the_same(hvdrun):
-    result = result_of('operations.py', 2, HOROVOD_TENSORFLOW_CALLBACKS='1')
-    expect(result, 2, 'ok')
-    assert result.output.count('take longer: HOROVOD_TENSORFLOW_CALLBACKS is 1') == 1, result.output[-4000:]
-
-
 def test_without_its_library_callbacks_are_used(hvdrun, tmp_path):
     runtime = shutil.copy(jobs.find_runtime(), tmp_path / 'libhvd.so')
     code = ('import tensorflow as tf, horovod.tensorflow as hvd; hvd.init(); '
@@ -57,8 +51,12 @@ def test_without_its_library_callbacks_are_used(hvdrun, tmp_path):
     assert result.output.count('take longer: libhvd_tf.so is not beside') == 1, str(result)
 
 
-def test_operations_of_three_ranks(hvdrun):
-    expect(result_of('operations.py', 3), 3, 'ok')
+@pytest.mark.long
+@pytest.mark.parametrize('callbacks', [True, False])
+def test_operations_of_three_ranks(hvdrun, callbacks):
+    result = result_of('operations.py', 3, HOROVOD_TENSORFLOW_CALLBACKS='1' if callbacks else None)
+    expect(result, 3, 'ok')
+    assert result.output.count('take longer: HOROVOD_TENSORFLOW_CALLBACKS is 1') == callbacks, result.output[-4000:]
 
 
 @pytest.mark.parametrize('name', checks.names_of(path_of('keras_models.py')))
