@@ -90,8 +90,8 @@ def test_the_example_learns(hvdrun):
     assert float(re.search(r'test accuracy: (\S+)', result.output).group(1)) > 0.93, result.output[-3000:]
 
 
-@pytest.mark.parametrize('how', ['eager', 'function'])
-def test_a_death_ends_what_is_in_flight_with_its_cause(hvdrun, how):
+@pytest.mark.parametrize('how, kind', [('eager', 'UnknownError'), ('function', 'UnknownError'), ('sync', 'HorovodInternalError')])
+def test_a_death_ends_what_is_in_flight_with_its_cause(hvdrun, how, kind):
     result = result_of('death.py', 2, how)
     assert result.returncode == 7, result.output[-4000:]
-    assert 'UnknownError' in result.output and 'rank 1' in result.output
+    assert re.search(r'(?m):{} '.format(kind), result.output) and 'rank 1' in result.output, result.output[-4000:]

@@ -1,5 +1,6 @@
 """Training that outlives changes of the world: states of TensorFlow and the loop around a training function."""
 
+import contextlib
 import functools
 
 import numpy as np
@@ -20,6 +21,18 @@ def _translated(error):
     return HorovodInternalError(text) if 'Horovod' in text and 'FailedPreconditionError:' not in text else None
 
 
+@contextlib.contextmanager
+def _translating():
+    """Raises failures of collectives as the HorovodInternalError that the loop around a training function knows."""
+    try:
+        yield
+    except _BROKEN as error:
+        broken = _translated(error)
+        if broken is None:
+            raise
+        raise broken from error
+
+
 def run(func):
     """Decorator of a training function that continues after each change of the world.
 
@@ -32,13 +45,8 @@ def run(func):
     """
     @functools.wraps(func)
     def translating(state, *args, **kwargs):
-        try:
+        with _translating():
             return func(state, *args, **kwargs)
-        except _BROKEN as error:
-            broken = _translated(error)
-            if broken is None:
-                raise
-            raise broken from error
     return run_fn(translating, reset_world)
 
 
@@ -79,6 +87,12 @@ class _VariablesState(ObjectState):
 
     def sync(self):
         """Gives all ranks the values of rank 0, and saves them. A collective."""
+        with _translating():  # the new world may break, too, before the training function is called
+            self._sync_variables()
+        self._saved_values = self._read(self._variables())
+        super().sync()
+
+    def _sync_variables(self):
         variables = self._variables()
         if self._session is None:
             # The number may differ: an optimizer of a new rank has not been built.
@@ -97,8 +111,6 @@ class _VariablesState(ObjectState):
         else:
             values = _broadcast_object(self._read(variables), name='elastic.values')
             self._assign(variables, values)
-        self._saved_values = self._read(self._variables())
-        super().sync()
 
     def _build(self, count):
         pass
