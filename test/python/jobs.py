@@ -112,6 +112,15 @@ def run_job(processes, script, *arguments, timeout_s=60, expect_success=True, ho
     return result
 
 
+def package_without_runtime(folder):
+    """A copy of the package as it is installed on systems that the runtime is not built for; gives PYTHONPATH."""
+    shutil.copytree(os.path.join(PACKAGES, 'horovod'), os.path.join(str(folder), 'horovod'),
+                    ignore=shutil.ignore_patterns('__pycache__'))
+    os.mkdir(os.path.join(str(folder), 'horovod', 'lib'))
+    open(os.path.join(str(folder), 'horovod', 'lib', 'world_of_one'), 'w').close()
+    return str(folder)
+
+
 def run_alone(script, *arguments, timeout_s=60, **extra_env):
     """Runs a worker script without hvdrun: a world of one."""
     result = run([sys.executable, script] + [str(a) for a in arguments], timeout_s, HVD_AGENT=None, **extra_env)

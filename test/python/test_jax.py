@@ -91,6 +91,16 @@ def test_a_world_of_one(needs_jax):
     assert result.returncode == 0 and '[1.0, 1.0] [1.0, 1.0]' in result.output, str(result)
 
 
+def test_a_package_without_a_runtime_has_a_world_of_one(needs_jax, tmp_path):
+    code = ('import jax, jax.numpy as jnp, horovod.jax as hvd; hvd.init(); x = jnp.ones((2, 2))\n'
+            'for f in (hvd.allreduce, hvd.allgather, hvd.reducescatter, hvd.alltoall, lambda x: hvd.broadcast(x, 0)):\n'
+            '    assert (f(x) == 1).all() and (jax.jit(f)(x) == 1).all()\n'
+            'print("size", hvd.size())')
+    result = jobs.run([sys.executable, '-c', code], 60, HVD_AGENT=None, HVD_RUNTIME=None, JAX_PLATFORMS='cpu',
+                      PYTHONPATH=jobs.package_without_runtime(tmp_path))
+    assert result.returncode == 0 and 'size 1' in result.output, str(result)
+
+
 def test_before_init_a_call_is_refused(needs_jax):
     code = ('import jax, jax.numpy as jnp, horovod.jax as hvd\n'
             'for f in (hvd.allreduce, jax.jit(hvd.allreduce)):\n'

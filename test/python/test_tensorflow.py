@@ -51,6 +51,15 @@ def test_without_its_library_callbacks_are_used(hvdrun, tmp_path):
     assert result.output.count('take longer: libhvd_tf.so is not beside') == 1, str(result)
 
 
+def test_a_package_without_a_runtime_has_a_world_of_one(tmp_path):
+    code = ('import tensorflow as tf, horovod.tensorflow as hvd; hvd.init(); x = tf.ones([2, 2])\n'
+            'for f in (hvd.allreduce, hvd.allgather, hvd.reducescatter, hvd.alltoall, lambda x: hvd.broadcast(x, 0)):\n'
+            '    assert (f(x).numpy() == 1).all() and (tf.function(f)(x).numpy() == 1).all()\n'
+            'print("sizes", hvd.size(), int(hvd.size_op()))')
+    result = jobs.run([sys.executable, '-c', code], 60, HVD_AGENT=None, HVD_RUNTIME=None, PYTHONPATH=jobs.package_without_runtime(tmp_path))
+    assert result.returncode == 0 and 'sizes 1 1' in result.output, str(result)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize('callbacks', [True, False])
 def test_operations_of_three_ranks(hvdrun, callbacks):

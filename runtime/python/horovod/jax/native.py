@@ -45,6 +45,8 @@ def _load():
     if _version() < OLDEST:
         return 'JAX {} is older than 0.5.3'.format(jax.__version__)
     _library.lib()
+    if _native.alone is not None:
+        return 'this package has no library'
     path = os.path.join(os.path.dirname(os.path.realpath(_native.path)), 'libhvd_jax.so')
     try:
         loaded = ctypes.CDLL(path)

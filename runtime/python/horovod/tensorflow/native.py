@@ -14,7 +14,6 @@ _operations = None
 
 
 def _path():
-    _native.load()
     return os.path.join(os.path.dirname(os.path.realpath(_native.path)), 'libhvd_tf.so')
 
 
@@ -22,6 +21,9 @@ def _load():
     """A pair: the functions of the library, and why there are none."""
     if os.environ.get('HOROVOD_TENSORFLOW_CALLBACKS') == '1':
         return None, 'HOROVOD_TENSORFLOW_CALLBACKS is 1'
+    _native.load()
+    if _native.alone is not None:
+        return None, 'this package has no library'
     path = _path()
     if not os.path.isfile(path):
         return None, 'libhvd_tf.so is not beside {}'.format(_native.path)
