@@ -30,11 +30,15 @@ Result<std::string> AskOnce(const std::vector<std::string>& command) {
   return answers.emplace(command, std::move(said)).first->second;
 }
 
-AllocationFacts FactsHere() {
+}  // namespace
+
+AllocationFacts AllocationFactsHere() {
   return {[](const char* name) { return GetEnv(name); },
           [](const std::string& path) { return ReadFileWithin(path, {}); }, IsOnPath, DefaultSlots,
           AskOnce};
 }
+
+namespace {
 
 bool AllAreIn(const std::vector<HostSlots>& hosts, const Allocation& allocation) {
   std::vector<std::string> given;
@@ -58,7 +62,7 @@ bool IsOnPath(const std::string& program) {
 
 AllocationReader ReadAllocationHere() {
   return [](const Settings& settings) -> Result<std::optional<AllocatedHosts>> {
-    Result<std::optional<Allocation>> found = FindAllocation(FactsHere());
+    Result<std::optional<Allocation>> found = FindAllocation(AllocationFactsHere());
     if (!found.ok()) return found.status();
     if (!*found) return std::optional<AllocatedHosts>();
     Allocation& allocation = **found;
@@ -81,14 +85,14 @@ AllocationReader ReadAllocationHere() {
 }
 
 Status CheckOneTaskHere(const Settings& settings) {
-  return settings.allocation == "never" ? Status::Ok() : CheckOneTask(FactsHere());
+  return settings.allocation == "never" ? Status::Ok() : CheckOneTask(AllocationFactsHere());
 }
 
 void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings) {
   if (settings.launcher != "auto" || !settings.rsh_agent.empty()) return;
   settings.launcher = "ssh";
   if (settings.allocation == "never") return;
-  const Result<std::optional<Allocation>> found = FindAllocation(FactsHere());
+  const Result<std::optional<Allocation>> found = FindAllocation(AllocationFactsHere());
   // Its faults do not matter to hosts that were named.
   if (!found.ok() || !*found || !AllAreIn(hosts, **found)) return;
   if (!(*found)->way_in.launcher.empty()) settings.launcher = (*found)->way_in.launcher;

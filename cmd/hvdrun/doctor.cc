@@ -35,6 +35,9 @@ int DoctorVerb(const std::vector<std::string>& args) {
     return UsageError(status);
   if (Status status = CheckIdentityFile(settings); !status.ok()) return UsageError(status);
   PrintNotes(parsed->notes);
+  const Result<NodePart> nodes = JoinNodes(settings);
+  if (!nodes.ok()) return UsageError(nodes.status());
+  if (nodes->code) return *nodes->code;
   if (std::string overlaid = OverlaidPackage(PathsBeside(OwnPath())); !overlaid.empty())
     LogWarning(overlaid);
   if (settings.num_proc < 1) settings.num_proc = settings.hosts_per_machine;
@@ -64,9 +67,10 @@ int DoctorVerb(const std::vector<std::string>& args) {
   examination.silence_limit_ms = static_cast<int64_t>(settings.heartbeat_timeout_seconds * 1e3);
   examination.wall_minus_steady_ns = WallNanoseconds() - SteadyNow().time_since_epoch().count();
   ChooseLauncher(*hosts, settings);
-  SettingsChannelFactory channels(*hosts, settings, options.job_id, OwnPath(),
-                                  {network->interfaces, network->ports.first, network->ports.last});
-  int code = RunDoctor(std::move(options), channels);
+  SettingsChannelFactory channels(
+      *hosts, settings, options.job_id, OwnPath(),
+      {network->interfaces, network->ports.first, network->ports.last, nodes->waiting});
+  int code = EndWithNodes(*nodes, RunDoctor(std::move(options), channels));
   for (const std::string& sentence : EndDeadJobs()) LogWarning(sentence);
   return code;
 }

@@ -7,6 +7,7 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
+#include "discovery/allocations/kubernetes_allocation.h"
 #include "discovery/allocations/slurm_job.h"
 #include "discovery/ask_all.h"
 #include "discovery/host_selection.h"
@@ -64,7 +65,11 @@ void PrintNotes(const std::vector<std::string>& notes) {
 }
 
 bool NamesComeLate() {
-  return GetEnv("KUBERNETES_SERVICE_HOST").has_value() || GetEnv("K_MPI_JOB_ROLE").has_value();
+  for (const char* variable :
+       {"KUBERNETES_SERVICE_HOST", "K_MPI_JOB_ROLE", "HVD_NODES", "PET_NNODES"}) {
+    if (GetEnv(variable)) return true;
+  }
+  return false;
 }
 
 Status CheckIdentityFile(const Settings& settings) {
@@ -75,7 +80,11 @@ Status CheckIdentityFile(const Settings& settings) {
       "; name a private key");
 }
 
-Result<HostWatchMaker> HostWatchOf(const Settings& settings, std::shared_ptr<LocalFamily> family) {
+Result<HostWatchMaker> HostWatchOf(const Settings& given, std::shared_ptr<LocalFamily> family) {
+  Settings settings = given;
+  // The script of the MPI Operator prints names alone.
+  if (settings.slots_per_host == 0 && !settings.host_discovery_script.empty())
+    settings.slots_per_host = static_cast<int>(SlotsOfOperator(AllocationFactsHere()).value_or(0));
   std::vector<std::string> notes;
   const SelectionFacts facts = FactsOfThisMachine();
   Result<HostWatchPlan> plan = PlanHostWatch(settings, facts, notes);

@@ -238,9 +238,10 @@ Status Prepare(const DriverOptions& options) {
 }
 
 // Its hosts may change while it runs.
-int RunElastic(DriverOptions options, const DetachedJob* detached) {
-  SettingsChannelFactory channels({}, options.settings, options.job_id, OwnPath(),
-                                  {options.interfaces, options.first_port, options.last_port});
+int RunElastic(DriverOptions options, const DetachedJob* detached, const NodePart& nodes) {
+  SettingsChannelFactory channels(
+      {}, options.settings, options.job_id, OwnPath(),
+      {options.interfaces, options.first_port, options.last_port, nodes.waiting});
   Result<HostWatchMaker> watch = HostWatchOf(options.settings, channels.family());
   if (!watch.ok()) return UsageError(watch.status());
   if (detached != nullptr) {
@@ -252,7 +253,7 @@ int RunElastic(DriverOptions options, const DetachedJob* detached) {
   return RunJob(std::move(options), channels, *watch);
 }
 
-int Run(const ParsedCommandLine& parsed, const DetachedJob* detached) {
+int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const NodePart& nodes) {
   DriverOptions options;
   if (Status status = ReadHosts(parsed, options); !status.ok()) return UsageError(status);
   if (const std::string& path = parsed.settings.error_file;
@@ -278,10 +279,11 @@ int Run(const ParsedCommandLine& parsed, const DetachedJob* detached) {
     options.function = std::move(*function);
   }
   if (Status status = Prepare(options); !status.ok()) return UsageError(status);
-  if (options.elastic.elastic) return RunElastic(std::move(options), detached);
+  if (options.elastic.elastic) return RunElastic(std::move(options), detached, nodes);
   ChooseLauncher(options.named_hosts, options.settings);
-  SettingsChannelFactory channels(options.named_hosts, options.settings, options.job_id, OwnPath(),
-                                  {options.interfaces, options.first_port, options.last_port});
+  SettingsChannelFactory channels(
+      options.named_hosts, options.settings, options.job_id, OwnPath(),
+      {options.interfaces, options.first_port, options.last_port, nodes.waiting});
   const Result<LauncherMaker> launcher = RankLauncherFor(options, channels.family());
   if (!launcher.ok()) return UsageError(launcher.status());
   const DeadJobsSweep sweep;
@@ -331,8 +333,12 @@ int RunVerb(const std::vector<std::string>& args) {
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
   if (Status status = CheckOneTaskHere(parsed->settings); !status.ok()) return UsageError(status);
   const Settings& settings = parsed->settings;
-  if (!settings.detach || settings.dry_run || settings.print_env) return Run(*parsed, nullptr);
-  return RunDetached(*parsed, [&](const DetachedJob& job) { return Run(*parsed, &job); });
+  const Result<NodePart> nodes = JoinNodes(settings);
+  if (!nodes.ok()) return UsageError(nodes.status());
+  if (nodes->code) return *nodes->code;
+  if (!settings.detach || settings.dry_run || settings.print_env)
+    return EndWithNodes(*nodes, Run(*parsed, nullptr, *nodes));
+  return RunDetached(*parsed, [&](const DetachedJob& job) { return Run(*parsed, &job, *nodes); });
 }
 
 }  // namespace hvd

@@ -14,7 +14,9 @@
 #include "configs/command_line.h"
 #include "configs/help_text.h"
 #include "configs/settings.h"
+#include "discovery/allocations/allocation.h"
 #include "discovery/host_slots.h"
+#include "launcher/channels/nodes/node_door.h"
 #include "launcher/detached/detached_job.h"
 #include "launcher/driver/driver_options.h"
 #include "launcher/hosts/host_watch.h"
@@ -114,6 +116,18 @@ std::vector<std::string> Environment();  // "NAME=value"
 
 // The allocation of a scheduler in which this process runs (allocation.cc).
 AllocationReader ReadAllocationHere();
+AllocationFacts AllocationFactsHere();
+
+// What this process is where the same command starts on every node (nodes.cc).
+struct NodePart {
+  std::optional<int> code;                // another node, which has followed node 0 to its end
+  std::shared_ptr<WaitingNodes> waiting;  // node 0; null: there are no other nodes
+};
+// kInvalidArgument: one sentence.
+Result<NodePart> JoinNodes(const Settings& settings);
+// Tells the others; the exit code.
+int EndWithNodes(const NodePart& part, int code);
+
 // One of many tasks of a launcher is refused, unless --allocation never was said.
 Status CheckOneTaskHere(const Settings& settings);
 // Replaces --launcher auto by its meaning for these hosts: the scheduler's way, if all are of its

@@ -4,6 +4,7 @@
 #include "discovery/allocations/grid_engine_allocation.h"
 #include "discovery/allocations/kubernetes_allocation.h"
 #include "discovery/allocations/lsf_allocation.h"
+#include "discovery/allocations/node_group.h"
 #include "discovery/allocations/pbs_allocation.h"
 #include "discovery/allocations/slurm_allocation.h"
 #include "runtime/base/text/format.h"
@@ -16,8 +17,9 @@ constexpr size_t kMostNamed = 4;  // hosts in the line that announces an allocat
 }  // namespace
 
 Result<std::optional<Allocation>> FindAllocation(const AllocationFacts& facts) {
-  for (auto* find : {FindSlurmAllocation, FindLsfAllocation, FindPbsAllocation,
-                     FindGridEngineAllocation, FindKubernetesAllocation}) {
+  for (auto* find :
+       {FindSlurmAllocation, FindLsfAllocation, FindPbsAllocation, FindGridEngineAllocation,
+        FindKubernetesAllocation, FindNodeAllocation, FindOtherPodsAllocation}) {
     Result<std::optional<Allocation>> found = find(facts);
     if (!found.ok()) {
       return InvalidArgument(found.status().message() +

@@ -1,4 +1,5 @@
-// The hosts of an MPIJob or TrainJob of Kubeflow. Pure.
+// The hosts of pods that reach each other by SSH: of an MPIJob or TrainJob of Kubeflow, of a
+// Volcano job with its plug-in for MPI, of Horovod's own chart. Pure.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_KUBERNETES_ALLOCATION_H_
 #define HVD_DISCOVERY_ALLOCATIONS_KUBERNETES_ALLOCATION_H_
 
@@ -10,6 +11,14 @@ namespace hvd {
 
 // Nothing where no host file of the operator is named.
 Result<std::optional<Allocation>> FindKubernetesAllocation(const AllocationFacts& facts);
+
+// Volcano names its hosts in MPI_HOST, and the chart in a file; neither tells more slots than one
+// for each host, or those of the file.
+Result<std::optional<Allocation>> FindOtherPodsAllocation(const AllocationFacts& facts);
+
+// Slots of each host, as the operator tells them to the MPI of the image: its discover_hosts.sh
+// prints names alone.
+std::optional<uint32_t> SlotsOfOperator(const AllocationFacts& facts);
 
 }  // namespace hvd
 

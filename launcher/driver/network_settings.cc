@@ -18,6 +18,10 @@ Result<uint16_t> ParsePort(std::string_view text, std::string_view range) {
 
 constexpr Duration kUnknownName = std::chrono::seconds(3);  // most are misspelt
 
+// In a cluster where pods start in any order, names and servers come minutes late.
+constexpr Duration kLatePods = std::chrono::minutes(10);
+constexpr double kStartSeconds = 30;  // the default of --start-timeout
+
 // An agent that was started greets within the start timeout, unless a limit is set for that stage.
 Result<StageLimits> LimitsOf(const Settings& settings, bool names_come_late) {
   Result<StageLimits> limits = StageLimits::Parse(settings.stage_timeouts);
@@ -25,10 +29,13 @@ Result<StageLimits> LimitsOf(const Settings& settings, bool names_come_late) {
   const auto is_set = [&](const char* stage) {
     return settings.stage_timeouts.find(stage) != std::string::npos;
   };
-  if (!names_come_late && !is_set("resolve=")) limits->unknown_name = kUnknownName;
-  if (is_set("hello=")) return limits;
-  limits->at(HostStage::kHello) = std::chrono::duration_cast<Duration>(
+  const auto start = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(settings.start_timeout_seconds));
+  const Duration late = settings.start_timeout_seconds == kStartSeconds ? kLatePods : start;
+  if (!names_come_late && !is_set("resolve=")) limits->unknown_name = kUnknownName;
+  if (names_come_late && !is_set("resolve=")) limits->at(HostStage::kResolve) = late;
+  if (names_come_late && !is_set("connect=")) limits->at(HostStage::kConnect) = late;
+  if (!is_set("hello=")) limits->at(HostStage::kHello) = start;
   return limits;
 }
 

@@ -93,7 +93,7 @@ SettingsChannelFactory::SettingsChannelFactory(const std::vector<HostSlots>& hos
     : executable_(executable),
       settings_(settings),
       job_id_(std::move(job_id)),
-      client_(RemoteClientOf(settings)),
+      client_(dial.nodes ? RemoteClient::kNodes : RemoteClientOf(settings)),
       accept_new_keys_(settings.ssh_host_keys == "accept-new"),
       dial_(std::move(dial)) {
   Add(hosts);
@@ -139,8 +139,9 @@ HostTransport SettingsChannelFactory::MakeRemote(asio::io_context& io, uint32_t 
   RemoteAgent agent = remote_agent_;
   agent.job_id = agent_id;
   const auto hub = client_ == RemoteClient::kSshLibrary ? Hub(io) : nullptr;
-  auto run_there = [this, &io, hub, host](const std::string& command) {
-    return RunThere(io, hub, host, command);
+  const auto door = client_ == RemoteClient::kNodes ? Door(io) : nullptr;
+  auto run_there = [this, &io, hub, door, host](const std::string& command) {
+    return RunThere(io, hub, door, host, command);
   };
   auto by_step = StepOf(io, host);
   auto reach = [run_there, agent, by_step, to = StepHost{host, hosts_[host].host}]() mutable {
@@ -160,8 +161,10 @@ HostTransport SettingsChannelFactory::MakeRemote(asio::io_context& io, uint32_t 
 
 std::unique_ptr<HostChannel> SettingsChannelFactory::RunThere(asio::io_context& io,
                                                               const std::shared_ptr<SshHub>& hub,
+                                                              const std::shared_ptr<NodeDoor>& door,
                                                               uint32_t host,
                                                               const std::string& command) {
+  if (door) return door->Reach(hosts_[host].host, command);
   if (client_ == RemoteClient::kRshAgent) return RunByRshAgent(io, host, command);
   if (client_ == RemoteClient::kSrun) return RunBySrun(io, host, command);
   if (client_ == RemoteClient::kSshProgram) return RunBySshProgram(io, host, command);
@@ -239,6 +242,15 @@ std::shared_ptr<SshHub> SettingsChannelFactory::Hub(asio::io_context& io) {
   std::shared_ptr<SshHub> hub = hub_.lock();
   if (hub == nullptr) hub_ = hub = std::make_shared<SshHub>(io, family_);
   return hub;
+}
+
+std::shared_ptr<NodeDoor> SettingsChannelFactory::Door(asio::io_context& io) {
+  std::shared_ptr<NodeDoor> door = door_.lock();
+  if (door == nullptr) {
+    door_ = door = std::make_shared<NodeDoor>(io, clock_, dial_.nodes);
+    if (Status listens = door->Listen(); !listens.ok()) LogWarning(listens.message());
+  }
+  return door;
 }
 
 std::shared_ptr<BundleSource> SettingsChannelFactory::Bundles(asio::io_context& io) {

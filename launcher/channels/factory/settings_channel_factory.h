@@ -17,6 +17,7 @@
 #include "discovery/host_slots.h"
 #include "launcher/bundle/remote_script.h"
 #include "launcher/channels/factory/channel_factory.h"
+#include "launcher/channels/nodes/node_door.h"
 #include "launcher/channels/srun_command.h"
 #include "launcher/channels/ssh/ssh_hub.h"
 #include "launcher/channels/ssh_command.h"
@@ -27,7 +28,7 @@
 namespace hvd {
 
 // Which program or library reaches a remote host.
-enum class RemoteClient { kRshAgent, kSrun, kSshProgram, kSshLibrary };
+enum class RemoteClient { kRshAgent, kSrun, kNodes, kSshProgram, kSshLibrary };
 // Pure.
 RemoteClient RemoteClientOf(const Settings& settings);
 // The program of kRshAgent: blaunch is used as any such program. Pure.
@@ -43,6 +44,8 @@ RemoteAgent RemoteAgentOf(const Settings& settings, const std::string& executabl
 struct DialHints {
   std::vector<std::string> interfaces;     // empty: all; also where none of these is here
   uint16_t first_port = 0, last_port = 0;  // both 0: any
+  // Other nodes that dial this one; null: none does.
+  std::shared_ptr<WaitingNodes> nodes = nullptr;
 };
 
 class SettingsChannelFactory final : public ChannelFactory {
@@ -65,8 +68,10 @@ class SettingsChannelFactory final : public ChannelFactory {
   void PrepareRemote();
   HostTransport MakeLocal(asio::io_context& io, const std::string& agent_id);
   HostTransport MakeRemote(asio::io_context& io, uint32_t host, const std::string& agent_id);
-  // Runs a command on a host. `hub` is null for clients other than the library.
-  Channel RunThere(asio::io_context& io, const std::shared_ptr<SshHub>& hub, uint32_t host,
+  // Runs a command on a host. `hub` is null for clients other than the library, and `door` but for
+  // nodes that dial.
+  Channel RunThere(asio::io_context& io, const std::shared_ptr<SshHub>& hub,
+                   const std::shared_ptr<NodeDoor>& door, uint32_t host,
                    const std::string& command);
   Channel RunByRshAgent(asio::io_context& io, uint32_t host, const std::string& command);
   Channel RunBySrun(asio::io_context& io, uint32_t host, const std::string& command);
@@ -76,6 +81,7 @@ class SettingsChannelFactory final : public ChannelFactory {
   AgentStepOptions StepOptions(std::optional<uint32_t> component) const;
   Result<MeshListener> Listen() const;
   std::shared_ptr<SshHub> Hub(asio::io_context& io);
+  std::shared_ptr<NodeDoor> Door(asio::io_context& io);
   std::shared_ptr<BundleSource> Bundles(asio::io_context& io);
 
   std::vector<HostSlots> hosts_;
@@ -92,6 +98,7 @@ class SettingsChannelFactory final : public ChannelFactory {
   // Made with the first transport that needs them, and owned by the transports, which end before
   // the io_context.
   std::weak_ptr<SshHub> hub_;
+  std::weak_ptr<NodeDoor> door_;
   std::weak_ptr<BundleSource> bundles_;
   std::vector<std::optional<uint32_t>> step_of_;        // by host
   std::map<uint32_t, std::weak_ptr<AgentStep>> steps_;  // by number

@@ -6,6 +6,8 @@
 
 #include "discovery/allocations/counts.h"
 #include "discovery/allocations/find_allocation.h"
+#include "discovery/allocations/kubernetes_allocation.h"
+#include "discovery/allocations/node_group.h"
 #include "discovery/allocations/slurm_allocation.h"
 #include "discovery/allocations/slurm_job.h"
 #include "discovery/allocations/task_check.h"
@@ -312,6 +314,32 @@ TEST(OtherAllocations, GiveHostsAndSlots) {
       {"the operator for Intel MPI",
        {{{"KUBERNETES_SERVICE_HOST", "x"}, {"I_MPI_HYDRA_HOST_FILE", "/f"}}, {{"/f", "w-0.w:2\n"}}},
        "2 one per slot of the operator: w-0.w:2"},
+      {"the same command on every node",
+       {{{"HVD_NODES", "3"}, {"HVD_NODE_RANK", "0"}, {"HVD_LEADER", "a"}}},
+       "18 as each node has them: localhost:6,node-1:6,node-2:6"},
+      {"another node",
+       {{{"HVD_NODES", "2"}, {"JOB_COMPLETION_INDEX", "1"}, {"HVD_LEADER", "j-0.j:1"}}},
+       "12 as each node has them: localhost:6,j-1.j:6"},
+      {"torchrun's variables",
+       {{{"PET_NNODES", "1:2"},
+         {"PET_NODE_RANK", "0"},
+         {"PET_MASTER_ADDR", "job-node-0-0.job"},
+         {"PET_NPROC_PER_NODE", "4"}}},
+       "8 as each node has them: localhost:4,job-node-0-1.job:4"},
+      {"the operator before torchrun's variables",
+       {{{"K_MPI_JOB_ROLE", "launcher"},
+         {"OMPI_MCA_orte_default_hostfile", "/f"},
+         {"PET_NNODES", "2"}},
+        {{"/f", "w-0.w slots=2\n"}}},
+       "2 one per slot of the operator: w-0.w:2"},
+      {"Volcano",
+       {{{"KUBERNETES_SERVICE_HOST", "x"}, {"MPI_HOST", "w-0.j,w-1.j"}}},
+       "2 one per host; --slots-per-host says more: w-0.j:1,w-1.j:1"},
+      {"Volcano's variable outside of a pod", {{{"MPI_HOST", "a,b"}}}, "none"},
+      {"Horovod's chart",
+       {{{"KUBERNETES_SERVICE_HOST", "x"}},
+        {{"/horovod/generated/hostfile", "n-driver slots=1\nn-0.n slots=2\n"}}},
+       "3 one per slot of the chart: n-driver:1,n-0.n:2"},
       {"a host file of MPI outside of a pod",
        {{{"OMPI_MCA_orte_default_hostfile", "/f"}}, {{"/f", "a\n"}}},
        "none"},
@@ -331,6 +359,14 @@ TEST(OtherAllocations, RefuseWhatWasCutOrChangedInOneSentence) {
       {"PBS", {{{"PBS_NODEFILE", "/f"}}, {{"/f", "a b[1-3]\n"}}}, "has 'b[1-3]'"},
       {"Grid Engine", {{{"PE_HOSTFILE", "/f"}}, {{"/f", "a two q\n"}}}, "has 'a two q'"},
       {"Grid Engine, 0", {{{"PE_HOSTFILE", "/f"}}, {{"/f", "a 0 q\n"}}}, "has 'a'"},
+      {"no rank", {{{"HVD_NODES", "2"}}}, "HVD_NODE_RANK is not"},
+      {"too high a rank",
+       {{{"PET_NNODES", "2"}, {"PET_NODE_RANK", "2"}, {"PET_MASTER_ADDR", "a"}}},
+       "PET_NODE_RANK=2 is not one of 2 nodes"},
+      {"no leader", {{{"HVD_NODES", "2"}, {"HVD_NODE_RANK", "1"}}}, "HVD_LEADER is not"},
+      {"no port",
+       {{{"HVD_NODES", "2"}, {"HVD_NODE_RANK", "1"}, {"HVD_LEADER", "a:x"}}},
+       "names no port"},
       {"the operator",
        {{{"K_MPI_JOB_ROLE", "launcher"}, {"HYDRA_HOST_FILE", "/f"}}, {{"/f", "a slots=x\n"}}},
        "line 1"},
@@ -347,6 +383,53 @@ TEST(KubernetesAllocation, GoesInAsTheOperatorSays) {
                      {"OMPI_MCA_orte_default_hostfile", "/f"}},
                     {{"/f", "a slots=1\n"}}};
   EXPECT_EQ((*world.Find())->way_in, (WayIn{"", "/etc/mpi/kubexec.sh"}));
+}
+
+TEST(KubernetesAllocation, KnowsTheSlotsOfNamesThatAScriptPrints) {
+  const World world{{{"K_MPI_JOB_ROLE", "launcher"}, {"OMPI_MCA_orte_set_default_slots", "4"}}};
+  EXPECT_EQ(SlotsOfOperator(world.Facts()), 4u);
+  const World intel{{{"KUBERNETES_SERVICE_HOST", "x"}, {"I_MPI_PERHOST", "2"}}};
+  EXPECT_EQ(SlotsOfOperator(intel.Facts()), 2u);
+  const World outside{{{"I_MPI_PERHOST", "2"}}};
+  EXPECT_EQ(SlotsOfOperator(outside.Facts()), std::nullopt);
+}
+
+TEST(NodeGroup, KnowsWhereNode0Is) {
+  struct Row {
+    const char *leader, *host;
+    uint16_t port;
+  };
+  for (const Row& row :
+       {Row{"a", "a", kNodesPort}, Row{"a.b:70", "a.b", 70}, Row{"10.0.0.1:7", "10.0.0.1", 7},
+        Row{"fd00::1", "fd00::1", kNodesPort}, Row{"[fd00::1]:8", "fd00::1", 8},
+        Row{"[fd00::1]", "fd00::1", kNodesPort}}) {
+    const World world{{{"HVD_NODES", "2"}, {"HVD_NODE_RANK", "1"}, {"HVD_LEADER", row.leader}}};
+    const Result<std::optional<NodeGroup>> group = FindNodeGroup(world.Facts());
+    ASSERT_TRUE(group.ok() && *group) << row.leader;
+    EXPECT_EQ((*group)->leader, row.host);
+    EXPECT_EQ((*group)->port, row.port);
+    EXPECT_EQ((*group)->rank, 1u);
+  }
+  EXPECT_EQ(
+      (*World{{{"HVD_NODES", "2"}, {"HVD_NODE_RANK", "0"}, {"HVD_LEADER", "a"}}}.Find())->way_in,
+      (WayIn{kNodesDial, ""}));
+}
+
+TEST(NodeGroup, OneNodeNeedsNoOther) {
+  const World world{{{"PET_NNODES", "1"}, {"PET_NPROC_PER_NODE", "3"}}};
+  EXPECT_TRUE((*world.Find())->hosts.empty());
+  EXPECT_EQ((*world.Find())->slots, 3u);
+}
+
+TEST(NodeGroup, HasAKeyOrASentence) {
+  NodeGroup group;
+  group.said_by = "HVD_NODES=2";
+  const World none;
+  EXPECT_THAT(NodeKeyText(none.Facts(), group).status().message(), HasSubstr("openssl rand"));
+  const World short_one{{{"HVD_JOB_KEY_FILE", "/k"}}, {{"/k", "abc\n"}}};
+  EXPECT_THAT(NodeKeyText(short_one.Facts(), group).status().message(), HasSubstr("3 bytes"));
+  const World good{{{"HVD_JOB_KEY_FILE", "/k"}}, {{"/k", "0123456789abcdef\n"}}};
+  EXPECT_EQ(*NodeKeyText(good.Facts(), group), "0123456789abcdef");
 }
 
 std::string NodesNow(std::string_view text) {

@@ -50,6 +50,21 @@ TEST(ReadNetwork, GivesUnknownNamesThreeSecondsWhereTheyAreNotLate) {
   EXPECT_EQ(ReadNetwork(settings, false)->stage_limits.unknown_name, std::nullopt);
 }
 
+TEST(ReadNetwork, WaitsForPodsThatComeMinutesLate) {
+  Settings settings;
+  settings.start_timeout_seconds = 30;  // the default
+  for (const HostStage stage : {HostStage::kResolve, HostStage::kConnect}) {
+    EXPECT_EQ(ReadNetwork(settings, true)->stage_limits.at(stage), Duration(seconds(600)));
+    EXPECT_LT(ReadNetwork(settings, false)->stage_limits.at(stage), Duration(seconds(30)));
+  }
+  settings.start_timeout_seconds = 60;
+  EXPECT_EQ(ReadNetwork(settings, true)->stage_limits.at(HostStage::kResolve),
+            Duration(seconds(60)));
+  settings.stage_timeouts = "resolve=9,connect=8";
+  EXPECT_EQ(ReadNetwork(settings, true)->stage_limits.at(HostStage::kConnect),
+            Duration(seconds(8)));
+}
+
 TEST(ReadNetwork, SplitsTheInterfacesAndRefusesABadRangeOfAddresses) {
   Settings settings;
   settings.port_range = "4000-4001";

@@ -1,0 +1,154 @@
+#include "discovery/allocations/node_group.h"
+
+#include <utility>
+
+#include "configs/message_text.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
+
+namespace hvd {
+namespace {
+
+constexpr uint32_t kMostNodes = 100'000;
+constexpr size_t kLeastKey = 16;  // bytes
+
+struct Dialect {
+  const char *nodes, *rank, *leader, *port, *slots;
+};
+constexpr Dialect kDialects[] = {
+    {"HVD_NODES", "HVD_NODE_RANK", "HVD_LEADER", nullptr, "HVD_NODE_SLOTS"},
+    {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NPROC_PER_NODE"},
+};
+
+// "4", and the most of "1:4".
+std::optional<uint32_t> NodesOf(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon != std::string_view::npos) {
+    if (!ParseWhole<uint32_t>(text.substr(0, colon))) return std::nullopt;
+    text.remove_prefix(colon + 1);
+  }
+  return ParseWhole<uint32_t>(text);
+}
+
+Status Wrong(const char* variable, const std::string& value, const std::string& is_not) {
+  return InvalidArgument(std::string(variable) + "=" + Printable(value, kMaxShownPath) + " " +
+                         is_not);
+}
+
+// "host", "host:29400", "[::1]:29400".
+Status ReadLeader(const char* variable, std::string text, NodeGroup& group) {
+  const std::string whole = text;
+  const size_t colon = text.rfind(':');
+  const bool bare_ipv6 = text.find(':') != colon && text[0] != '[';
+  if (colon != std::string::npos && !bare_ipv6 && text.back() != ']') {
+    const auto port = ParseWhole<uint16_t>(text.substr(colon + 1));
+    if (!port || *port == 0) return Wrong(variable, whole, "names no port behind its colon");
+    group.port = *port;
+    text.resize(colon);
+  }
+  if (text.size() > 2 && text.front() == '[' && text.back() == ']')
+    text = text.substr(1, text.size() - 2);
+  if (text.empty()) return Wrong(variable, whole, "names no host");
+  group.leader = std::move(text);
+  return Status::Ok();
+}
+
+// "job-node-0-0.job" leads, and so "job-node-0-3.job" is node 3; other names tell nothing.
+std::string NameOf(const std::string& leader, uint32_t rank) {
+  const size_t dot = std::min(leader.find('.'), leader.size());
+  if (dot >= 2 && leader.substr(dot - 2, 2) == "-0")
+    return leader.substr(0, dot - 1) + std::to_string(rank) + leader.substr(dot);
+  return Format("node-{}", rank);
+}
+
+Status ReadGroup(const AllocationFacts& facts, const Dialect& dialect, NodeGroup& group) {
+  const std::string nodes = *facts.Text(dialect.nodes);
+  const std::optional<uint32_t> count = NodesOf(nodes);
+  if (!count || *count == 0 || *count > kMostNodes)
+    return Wrong(dialect.nodes, nodes, "is not a number of nodes");
+  group.nodes = *count;
+  group.said_by = std::string(dialect.nodes) + "=" + nodes;
+  const std::optional<std::string> slots = facts.Text(dialect.slots);
+  group.slots = slots ? ParseWhole<uint32_t>(*slots).value_or(0) : 0;
+  if (group.slots == 0) group.slots = facts.default_slots();
+  if (group.nodes == 1) return Status::Ok();
+  const char* rank_of = facts.Text(dialect.rank) ? dialect.rank : "JOB_COMPLETION_INDEX";
+  const std::optional<std::string> rank = facts.Text(rank_of);
+  if (!rank) {
+    return InvalidArgument(group.said_by + " is set and " + dialect.rank +
+                           " is not, so this node does not know which one it is");
+  }
+  const std::optional<uint32_t> number = ParseWhole<uint32_t>(*rank);
+  if (!number || *number >= group.nodes)
+    return Wrong(rank_of, *rank, Format("is not one of {} nodes", group.nodes));
+  group.rank = *number;
+  const std::optional<std::string> leader = facts.Text(dialect.leader);
+  if (!leader) {
+    return InvalidArgument(group.said_by + " is set and " + dialect.leader +
+                           " is not, so nobody knows where node 0 is");
+  }
+  HVD_RETURN_IF_ERROR(ReadLeader(dialect.leader, *leader, group));
+  if (dialect.port != nullptr && facts.Text(dialect.port)) {
+    const std::string port = *facts.Text(dialect.port);
+    const auto listens = ParseWhole<uint16_t>(port);
+    if (!listens || *listens == 0) return Wrong(dialect.port, port, "is no port");
+    group.port = *listens;
+  }
+  // This machine has this name, whatever others call it.
+  group.names.push_back("localhost");
+  for (uint32_t node = 1; node < group.nodes; ++node)
+    group.names.push_back(NameOf(group.leader, node));
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::optional<NodeGroup>> FindNodeGroup(const AllocationFacts& facts) {
+  for (const Dialect& dialect : kDialects) {
+    if (!facts.Text(dialect.nodes)) continue;
+    NodeGroup group;
+    HVD_RETURN_IF_ERROR(ReadGroup(facts, dialect, group));
+    return std::optional<NodeGroup>(std::move(group));
+  }
+  return std::optional<NodeGroup>();
+}
+
+Result<std::optional<Allocation>> FindNodeAllocation(const AllocationFacts& facts) {
+  Result<std::optional<NodeGroup>> group = FindNodeGroup(facts);
+  if (!group.ok()) return group.status();
+  if (!*group) return std::optional<Allocation>();
+  Allocation allocation;
+  allocation.name = (*group)->said_by;
+  allocation.slots_are = "as each node has them";
+  allocation.slots = (*group)->slots;
+  if ((*group)->nodes == 1) return std::optional<Allocation>(std::move(allocation));
+  for (const std::string& name : (*group)->names) {
+    HostSpec host;
+    host.name = name;
+    host.slots = (*group)->slots;
+    allocation.hosts.push_back(std::move(host));
+  }
+  allocation.way_in.launcher = kNodesDial;
+  return std::optional<Allocation>(std::move(allocation));
+}
+
+Result<std::string> NodeKeyText(const AllocationFacts& facts, const NodeGroup& group) {
+  const std::string advice =
+      "; all nodes need the same file with a secret, such as `kubectl create secret generic "
+      "hvd-job-key --from-literal=key=$(openssl rand -hex 32)` makes for a volume of the pods, and "
+      "HVD_JOB_KEY_FILE names it (without one nothing listens)";
+  const std::optional<std::string> path = facts.Text(kJobKeyFile);
+  if (!path)
+    return InvalidArgument(group.said_by + " says that other nodes belong to this job, and " +
+                           kJobKeyFile + " is not set" + advice);
+  const std::string shown = std::string(kJobKeyFile) + "=" + Printable(*path, kMaxShownPath);
+  Result<std::string> text = facts.read_file(*path);
+  if (!text.ok()) return InvalidArgument(shown + " " + text.status().message() + advice);
+  while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
+  if (text->size() < kLeastKey)
+    return InvalidArgument(
+        Format("{} has {} bytes, fewer than {}{}", shown, text->size(), kLeastKey, advice));
+  return text;
+}
+
+}  // namespace hvd

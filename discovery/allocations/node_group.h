@@ -1,0 +1,47 @@
+// The same command on every node, as torchrun is started: in each pod of a TrainJob with a torch
+// runtime, of a JobSet, of an indexed Job. The environment says how many nodes there are, which one
+// this is, and where node 0 is, which leads. From
+//
+//   HVD_NODES, HVD_NODE_RANK, HVD_LEADER                     HOST or HOST:PORT, of anybody's
+//   PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT, PET_NPROC_PER_NODE   torchrun's
+//   JOB_COMPLETION_INDEX                                     the rank, where it is not said
+//
+// Pure.
+#ifndef HVD_DISCOVERY_ALLOCATIONS_NODE_GROUP_H_
+#define HVD_DISCOVERY_ALLOCATIONS_NODE_GROUP_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "discovery/allocations/allocation.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// A choice of WayIn::launcher: the other nodes dial this one.
+inline constexpr const char* kNodesDial = "nodes";
+inline constexpr uint16_t kNodesPort = 29400;
+inline constexpr const char* kJobKeyFile = "HVD_JOB_KEY_FILE";
+
+struct NodeGroup {
+  uint32_t nodes = 1, rank = 0;
+  std::string leader;  // where node 0 is
+  uint16_t port = kNodesPort;
+  uint32_t slots = 0;              // of each node
+  std::vector<std::string> names;  // of all nodes
+  std::string said_by;             // the variable that has their number
+};
+// Nothing where nobody says so. kInvalidArgument: one sentence about what does not fit.
+Result<std::optional<NodeGroup>> FindNodeGroup(const AllocationFacts& facts);
+// The same as hosts, on every node alike; also one node whose processes are counted.
+Result<std::optional<Allocation>> FindNodeAllocation(const AllocationFacts& facts);
+
+// The key of a group: what all nodes have and nobody else, made of the text of the file that
+// HVD_JOB_KEY_FILE names. kInvalidArgument: one sentence with the command that makes it.
+Result<std::string> NodeKeyText(const AllocationFacts& facts, const NodeGroup& group);
+
+}  // namespace hvd
+
+#endif  // HVD_DISCOVERY_ALLOCATIONS_NODE_GROUP_H_

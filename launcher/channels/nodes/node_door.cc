@@ -1,0 +1,216 @@
+#include "launcher/channels/nodes/node_door.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <cerrno>
+#include <utility>
+
+#include "launcher/channels/nodes/node_words.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+constexpr Duration kHandshakeLimit = std::chrono::seconds(10);
+// From the close of a channel to the end of its connection: the agent ends its workers first.
+constexpr Duration kCloseLimit = std::chrono::seconds(4);
+// Until its owner hears why a channel waits.
+constexpr Duration kFirstTrouble = std::chrono::seconds(1);
+constexpr int kSendLimitMs = 2000;
+
+// A few bytes into a socket whose buffer is empty.
+void SendAll(int socket, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      bytes.remove_prefix(static_cast<size_t>(sent));
+      continue;
+    }
+    pollfd ready{socket, POLLOUT, 0};
+    const bool may_pass = sent < 0 && (errno == EAGAIN || errno == EINTR);
+    if (!may_pass || ::poll(&ready, 1, kSendLimitMs) <= 0) return;
+  }
+}
+
+}  // namespace
+
+uint32_t WaitingNodes::NumberOf(const std::string& name) const {
+  const auto at = std::find(names.begin(), names.end(), name);
+  return at == names.end() ? 0 : static_cast<uint32_t>(at - names.begin());
+}
+
+class NodeDoor::Channel final : public HostChannel {
+ public:
+  Channel(std::shared_ptr<NodeDoor> door, uint32_t node, std::string command)
+      : door_(std::move(door)),
+        node_(node),
+        unsent_(OrderText({std::move(command), 0})),
+        limit_(door_->io_) {}
+  ~Channel() override { Forget(); }
+
+  void Open(ChannelObserver& observer) override {
+    observer_ = &observer;
+    observer_->OnStage(ChannelStage::kConnect);
+    if (!door_->listening_.ok())
+      return EndLater(
+          {ChannelStage::kConnect, "hvdrun cannot listen for it: " + door_->listening_.message()});
+    auto& lines = door_->waiting_->lines;
+    if (const auto line = lines.find(node_); line != lines.end()) {
+      SealedLine taken = std::move(line->second);
+      lines.erase(line);
+      return Run(std::move(taken));
+    }
+    door_->takers_[node_] = this;
+    After(kFirstTrouble, [this] {
+      observer_->OnTrouble({ChannelStage::kConnect,
+                            Format("it has not dialed port {} of this node; the same command, with "
+                                   "the same key, is to run there",
+                                   door_->waiting_->port)});
+    });
+  }
+
+  void Run(SealedLine line) {
+    Forget();
+    pump_ = std::make_unique<SealedPump>(
+        door_->io_, std::move(line),
+        BytePumpHandlers{[this](std::string_view bytes) { OnBytes(bytes); },
+                         [this] { OnWritable(); }, [this] { OnLineEnd(); }});
+    observer_->OnStage(ChannelStage::kExec);
+    Flush();
+  }
+
+  size_t Write(std::string_view bytes) override {
+    if (reported_) return bytes.size();
+    if (!pump_ || !unsent_.empty()) return 0;
+    return pump_->Write(bytes);
+  }
+
+  void Close() override {
+    if (closed_ || reported_) return;
+    closed_ = true;
+    if (!pump_) return EndLater({ChannelStage::kClosed, ""});
+    pump_->FinishWriting();
+    After(kCloseLimit, [this] { End({ChannelStage::kClosed, ""}); });
+  }
+
+  void Kill() override {
+    if (reported_) return;
+    EndLater({closed_ ? ChannelStage::kClosed : Stage(), "it was ended by force"});
+  }
+
+ private:
+  ChannelStage Stage() const {
+    if (!pump_) return ChannelStage::kConnect;
+    return heard_ ? ChannelStage::kRunning : ChannelStage::kExec;
+  }
+  void Flush() { unsent_.erase(0, pump_->Write(unsent_)); }
+  void OnBytes(std::string_view bytes) {
+    if (!std::exchange(heard_, true)) observer_->OnStage(ChannelStage::kRunning);
+    if (!closed_) observer_->OnBytes(bytes);
+  }
+  void OnWritable() {
+    Flush();
+    if (unsent_.empty()) observer_->OnWritable();
+  }
+  void OnLineEnd() {
+    if (closed_) return End({ChannelStage::kClosed, ""});
+    const std::string& trouble = pump_->trouble();
+    End({Stage(), trouble.empty() ? "its connection to hvdrun was closed" : trouble,
+         /*may_pass=*/!heard_});
+  }
+  void EndLater(ChannelEnd end) {
+    reported_ = true;
+    Forget();
+    if (pump_) pump_->Close();
+    asio::post(door_->io_, [this, end, alive = std::weak_ptr<int>(alive_)] {
+      if (!alive.expired()) observer_->OnEnd(end);
+    });
+  }
+  void End(const ChannelEnd& end) {
+    if (!reported_) EndLater(end);
+  }
+  // Waits no more.
+  void Forget() {
+    limit_.cancel();
+    const auto taker = door_->takers_.find(node_);
+    if (taker != door_->takers_.end() && taker->second == this) door_->takers_.erase(taker);
+  }
+  template <typename Then>
+  void After(Duration time, Then then) {
+    limit_.expires_after(time);
+    limit_.async_wait([then, alive = std::weak_ptr<int>(alive_)](const asio::error_code& error) {
+      if (!error && !alive.expired()) then();
+    });
+  }
+
+  const std::shared_ptr<NodeDoor> door_;
+  const uint32_t node_;
+  const std::shared_ptr<int> alive_ = std::make_shared<int>();
+  std::string unsent_;  // of the order
+  ChannelObserver* observer_ = nullptr;
+  asio::steady_timer limit_;
+  std::unique_ptr<SealedPump> pump_;  // none: the node has not dialed
+  bool heard_ = false, closed_ = false, reported_ = false;
+};
+
+NodeDoor::NodeDoor(asio::io_context& io, const Clock& clock, std::shared_ptr<WaitingNodes> waiting)
+    : io_(io), clock_(clock), waiting_(std::move(waiting)) {}
+
+NodeDoor::~NodeDoor() {
+  if (loop_) loop_->Close();
+}
+
+Status NodeDoor::Listen() {
+  Result<MeshListener> listener = OpenMeshListener({{}, waiting_->port, waiting_->port}, 0);
+  if (!listener.ok()) return listening_ = listener.status();
+  MeshConnectorOptions options;
+  options.identity = {waiting_->key, kNodeGeneration, 0};
+  options.connect_timeout = options.handshake_timeout = kHandshakeLimit;
+  options.name = [](uint32_t node) { return Format("node {}", node); };
+  options.session_keys = true;
+  loop_ = std::make_unique<ConnectorLoop>(io_, clock_, options, std::move(*listener),
+                                          static_cast<MeshConnectorOwner&>(*this));
+  return Status::Ok();
+}
+
+std::unique_ptr<HostChannel> NodeDoor::Reach(const std::string& name, std::string command) {
+  return std::make_unique<Channel>(shared_from_this(), waiting_->NumberOf(name),
+                                   std::move(command));
+}
+
+void NodeDoor::Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) {
+  if (peer == 0 || peer >= waiting_->names.size()) return;  // closes it
+  SealedLine line = LineOf(std::move(socket), greeting.keys, greeting.incoming);
+  const auto taker = takers_.find(peer);
+  if (taker != takers_.end()) return taker->second->Run(std::move(line));
+  waiting_->lines.insert_or_assign(peer, std::move(line));  // a node that has dialed again
+}
+
+void EndNodes(WaitingNodes& waiting, int code, Duration limit) {
+  asio::io_context io{1};
+  const SteadyClock clock;
+  const TimePoint end = clock.Now() + limit;
+  // No deleter: it owns nothing of this.
+  auto door = std::make_shared<NodeDoor>(
+      io, clock, std::shared_ptr<WaitingNodes>(std::shared_ptr<void>(), &waiting));
+  if (door->Listen().ok()) {
+    while (waiting.lines.size() + 1 < waiting.names.size() && clock.Now() < end)
+      io.run_for(std::chrono::milliseconds(20));
+  }
+  for (auto& [node, line] : waiting.lines) {
+    RecordSealer sealer(line.seals_with);
+    std::string sealed;
+    if (sealer.Seal(OrderText({std::nullopt, code}), sealed).ok())
+      SendAll(line.socket.get(), sealed);
+    ::shutdown(line.socket.get(), SHUT_WR);
+  }
+  waiting.lines.clear();
+}
+
+}  // namespace hvd

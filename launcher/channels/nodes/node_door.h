@@ -1,0 +1,65 @@
+// NodeDoor: node 0's end of the connections that other nodes make (README): those that wait, and
+// the channels that take them.
+//
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_CHANNELS_NODES_NODE_DOOR_H_
+#define HVD_LAUNCHER_CHANNELS_NODES_NODE_DOOR_H_
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/channels/host_channel.h"
+#include "launcher/dial/connector_loop.h"
+#include "launcher/dial/sealed_pump.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+// The connections of nodes that wait for an order; they outlive the io_context of a job, so that
+// the nodes hear of its end.
+struct WaitingNodes {
+  std::string key;  // of the group
+  uint16_t port = 0;
+  std::vector<std::string> names;        // of all nodes, node 0 among them
+  std::map<uint32_t, SealedLine> lines;  // by node
+
+  // 0: there is no other node of this name.
+  uint32_t NumberOf(const std::string& name) const;
+};
+
+// Tells the nodes that the job is over. Waits at most `limit` for those that dial just now.
+void EndNodes(WaitingNodes& waiting, int code, Duration limit);
+
+class NodeDoor final : public std::enable_shared_from_this<NodeDoor>, private MeshConnectorOwner {
+ public:
+  // `clock` and `io` outlive this object.
+  NodeDoor(asio::io_context& io, const Clock& clock, std::shared_ptr<WaitingNodes> waiting);
+  ~NodeDoor() override;
+
+  // Not ok: nothing listens. Once.
+  Status Listen();
+  // A channel to the node of this name, which has a shell run the command there.
+  std::unique_ptr<HostChannel> Reach(const std::string& name, std::string command);
+
+ private:
+  class Channel;
+
+  void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) override;
+  void Unreachable(uint32_t, Status) override {}  // it dials nobody
+
+  asio::io_context& io_;
+  const Clock& clock_;
+  const std::shared_ptr<WaitingNodes> waiting_;
+  std::map<uint32_t, Channel*> takers_;  // that wait for a connection; owned by those who reach
+  std::unique_ptr<ConnectorLoop> loop_;
+  Status listening_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_NODES_NODE_DOOR_H_

@@ -1,0 +1,44 @@
+// The first line that node 0 says on a connection of a node. Pure.
+#ifndef HVD_LAUNCHER_CHANNELS_NODES_NODE_WORDS_H_
+#define HVD_LAUNCHER_CHANNELS_NODES_NODE_WORDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hvd {
+
+// Its own, so that no connection of a world, of the tree or of a step passes for one of these.
+inline constexpr uint64_t kNodeGeneration = ~uint64_t{0} - 2;
+
+struct NodeOrder {
+  std::optional<std::string> command;  // for a shell; nothing: the job is over
+  int code = 0;                        // with which it ended
+};
+std::string OrderText(const NodeOrder& order);
+
+// Reads an order from the beginning of a stream.
+class OrderReader {
+ public:
+  static constexpr size_t kMostCommand = 1 << 20;
+
+  // True once the order is whole, or is none.
+  bool Add(std::string_view bytes);
+  // Nothing: the stream began with something else.
+  const std::optional<NodeOrder>& order() const { return order_; }
+  // The bytes behind the order.
+  const std::string& rest() const { return held_; }
+
+ private:
+  bool Parse();
+
+  std::string held_;
+  std::optional<size_t> wanted_;  // bytes of the command
+  std::optional<NodeOrder> order_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_NODES_NODE_WORDS_H_
