@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # build_wheel.sh [--sdist] [FOLDER]: makes the wheel for all x86-64 Linux with glibc 2.28 or newer, FOLDER/hvdrun-*-manylinux_2_28_x86_64.whl
-# (default: dist/), and checks it. On Debian 12, with what scripts/install_deps.sh installs, and nvcc for GPUs; what else it needs it builds
+# (default: dist/), and checks it; and hvdrun-*-py3-none-any.whl, the one without a runtime, for other systems. On Debian 12, with what scripts/install_deps.sh installs, and nvcc for GPUs; what else it needs it builds
 # once, from pinned sources, below ~/.cache/hvdrun/wheel (HVD_WHEEL_CACHE); it ends with 3 where Debian has one of them no more. packaging/wheel/README.md says how.
 source "$(dirname "$0")/common.sh"
 GLIBC=2.28
@@ -74,5 +74,6 @@ once "$stubs" "making what programs for glibc $GLIBC are linked against" $HERE/g
 [[ -e "$third/complete" ]] || { $HERE/third_parties.sh "$third" && licenses_of_headers && touch "$third/complete"; } || exit
 [[ $sdist == no ]] || step "making the source archive" make_sdist
 progress_step "building the wheel" make_wheel
+step "making the wheel without a runtime" "$PYTHON" $HERE/pure_wheel.py "$out"
 step "checking it" "$tools/bin/python" $HERE/check_wheel.py "$PLATFORM" "$out"/hvdrun-*-"$PLATFORM".whl
 ls -l "$out"
