@@ -195,7 +195,15 @@ wheel() {
 
 # The file that was just built, as users install it.
 wheel_tests() {
-  pytest_of "$PYTHON" 2 test/wheel
+  pytest_of "$PYTHON" 2 test/wheel && installed_tests
+}
+
+# The system tests against it: in CI the plainest ones, in --soak those that need nothing of the build tree.
+installed_tests() {
+  local hvdrun tests=(test/system/test_run.py)
+  hvdrun="$("$PYTHON" test/installed.py build/installed)" || return
+  [[ $tier != soak ]] || tests=(test/system/test_{run,ends,output,interrupts,environment,exit_paths,first_cause,stdin,elastic,hosts,ssh_hosts,node_groups}.py)
+  HVD_INSTALLED=1 HVDRUN="$hvdrun" pytest_of "$PYTHON" 6 "${tests[@]}"
 }
 
 # Helm's code and Kubernetes' schemas are packages of PyPI.

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import hvdrun_path, read_proc, read_some, wait_for_standstill, worker
+from conftest import INSTALLED, hvdrun_path, read_proc, read_some, wait_for_standstill, worker
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_worker_environment(run):
     assert seen["HOROVOD_CROSS_RANK"] == "0" and seen["HOROVOD_CROSS_SIZE"] == "1"
     assert seen["HVD_SLOT"] == "1" and len(seen["HVD_JOB_KEY"]) == 64 and len(seen["HVD_JOB_ID"]) == 16
     assert seen["HVD_RUNTIME"].endswith("/lib/libhvd.so")
-    assert seen["PYTHONPATH"].endswith("/lib/hvdrun/python:/mine")
+    assert seen["PYTHONPATH"].endswith(("/horovod/lib/python" if INSTALLED else "/lib/hvdrun/python") + ":/mine")
     assert seen["PYTHONUNBUFFERED"] == "1" and seen["KEPT"] == "yes"
     assert "HVD_STALE" not in seen
 

@@ -1,0 +1,23 @@
+"""installed.py FOLDER: installs the newest wheel of dist/ (HVD_WHEEL: that one) into a virtual environment at FOLDER and prints its hvdrun, for
+
+    HVD_INSTALLED=1 HVDRUN="$(python3 test/installed.py FOLDER)" python3 -m pytest test/system
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+REPO = pathlib.Path(__file__).resolve().parents[1]
+
+
+def main(folder):
+    found = sorted((REPO / "dist").glob("hvdrun-*-manylinux_*_x86_64.whl"), key=os.path.getmtime)
+    wheel = os.environ.get("HVD_WHEEL") or (found[-1] if found else sys.exit("there is no wheel: scripts/build_wheel.sh makes one"))
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", folder], check=True)
+    subprocess.run([folder / "bin/python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index", wheel],
+                   check=True)
+    print(folder / "bin/hvdrun")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]).resolve())
