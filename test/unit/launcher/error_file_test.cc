@@ -81,6 +81,7 @@ TEST(ErrorJson, TheCodeOfARankFollowsFromItsEnd) {
     JobState state = FailedJob("");
     static_cast<ProcessEnd&>(*state.ranks[1].end) = end;
     state.ranks[1].end->out_of_memory = out_of_memory;
+    if (end.ok()) state.ranks[1].loss = Loss{};
     return FailureCodeOf(state);
   };
   EXPECT_EQ(code_of({false, 3}, false), "HVD101");
