@@ -7,6 +7,7 @@
 #   --pypi-jax [VERSION]  makes one with JAX and optax from PyPI (HVD_JAX_VENV names its folder): the newest that the newest Python here takes, or
 #                  that version, in a folder whose name ends in it
 #   --pypi-mxnet   makes one with MXNet 1.9.1 (HVD_MXNET_VENV names its folder)
+#   --pypi-tools   makes one with what checks the Python types, the documentation and the licences (HVD_TOOLS_VENV names its folder)
 #   --sanitizers   also what the builds asan and tsan need (clang 19)
 source "$(dirname "$0")/common.sh"
 
@@ -39,6 +40,8 @@ JAX_VENV="${HVD_JAX_VENV:-$HOME/.cache/hvdrun/jax-venv}"
 MXNET_PACKAGES=(mxnet==1.9.1 numpy==1.23.5 "scikit-learn<1.4" cloudpickle pytest pytest-xdist)
 MXNET_GIB=2
 MXNET_VENV="${HVD_MXNET_VENV:-$HOME/.cache/hvdrun/mxnet-venv}"
+
+TOOLS_VENV="${HVD_TOOLS_VENV:-$HOME/.cache/hvdrun/tools-venv}"
 
 missing_packages() {
   local package
@@ -125,6 +128,18 @@ install_jax() {
   fi
 }
 
+install_tools() {
+  local wanted=scripts/tools.txt
+  if cmp -s "$wanted" "$TOOLS_VENV/tools.txt"; then
+    say "the tools of $wanted are in $TOOLS_VENV"
+    return
+  fi
+  mkdir -p "$(dirname "$TOOLS_VENV")"
+  step "making $TOOLS_VENV" "$(newest_python)" -m venv --clear "$TOOLS_VENV"
+  step "installing the tools of $wanted from PyPI" "$TOOLS_VENV/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"
+  cp "$wanted" "$TOOLS_VENV/"
+}
+
 install_torch() {
   if [[ -x "$TORCH_VENV/bin/py-spy" ]] && "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest, xdist' 2>/dev/null; then
     say "PyTorch $("$TORCH_VENV/bin/python" -c 'import torch; print(torch.__version__)') is in $TORCH_VENV"
@@ -150,6 +165,7 @@ case "${1:-}" in
     ;;
   --pypi-tensorflow) install_tensorflow "${2:-}" ;;
   --pypi-jax) install_jax "${2:-}" ;;
+  --pypi-tools) install_tools ;;
   --pypi-mxnet) install_venv "$MXNET_VENV" "$MXNET_GIB" /usr/bin/python3 "mxnet sklearn pytest xdist" "${MXNET_PACKAGES[@]}" ;;
   --pypi-torch)
     install_debian
@@ -159,5 +175,5 @@ case "${1:-}" in
     PACKAGES+=("${SANITIZER_PACKAGES[@]}")
     install_debian
     ;;
-  *) say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow, --pypi-jax, --pypi-mxnet or --sanitizers" && exit 2 ;;
+  *) say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow, --pypi-jax, --pypi-mxnet, --pypi-tools or --sanitizers" && exit 2 ;;
 esac

@@ -1,6 +1,8 @@
 """What an editor or a type checker knows about the package, at no cost when a script runs."""
 
 import ast
+import importlib.util
+import json
 import os
 import pathlib
 import shutil
@@ -46,30 +48,69 @@ hvd.grouped_allgather([torch.ones(2)], names="a")  # names
 '''
 
 
-def checked(command, script, tmp_path):
+STUBS = REPO / "test" / "python" / "stubs"  # as much of PyTorch and NumPy as the interface names: checkers read it in no time
+TOOLS = os.environ.get("HVD_TOOLS_VENV") or os.path.expanduser("~/.cache/hvdrun/tools-venv")
+
+
+def checker_at(name):
+    """mypy, or the pyright that is a package of PyPI."""
+    path = os.pathsep.join([os.path.join(TOOLS, "bin"), os.environ.get("PATH", "")])
+    program = shutil.which({"pyright": "basedpyright"}.get(name, name), path=path)
+    if program is None:
+        pytest.skip(f"{name} is not installed here: scripts/install_deps.sh --pypi-tools")
+    return program
+
+
+def checked(checker, script, tmp_path, mode="standard"):
+    """The exit code and the output of a checker for a script; with HVD_SOAK=1 it reads the PyTorch of this Python, not the stubs."""
+    stubs = [] if os.environ.get("HVD_SOAK") == "1" and importlib.util.find_spec("torch") else [str(STUBS)]
+    folders = [str(PACKAGE), *stubs]
     (tmp_path / "script.py").write_text(script)
-    (tmp_path / "pyrightconfig.json").write_text('{"extraPaths": ["%s"]}' % PACKAGE)
-    done = subprocess.run([*command, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=500,
-                          env={**os.environ, "MYPYPATH": str(PACKAGE)})
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": folders, "typeCheckingMode": mode}))
+    program = checker_at(checker)
+    python = os.path.join(os.path.dirname(program), "python") if stubs else sys.executable
+    options = {"mypy": ["--follow-imports=silent", "--python-executable"], "pyright": ["--pythonpath"]}[checker]
+    done = subprocess.run([program, *options, python, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=500,
+                          env={**os.environ, "MYPYPATH": os.pathsep.join(folders)})
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.below_torch
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_a_type_checker_finds_a_wrong_keyword_argument(checker, tmp_path):
-    pytest.importorskip("torch")
-    program = shutil.which(checker)
-    if program is None:
-        pytest.skip(f"{checker} is not installed here: pip install mypy 'pyright[nodejs]'")
-    command = {"mypy": [program, "--follow-imports=silent", "--python-executable", sys.executable],
-               "pyright": [program, "--pythonpath", sys.executable]}[checker]
-    code, text = checked(command, RIGHT, tmp_path)
+    code, text = checked(checker, RIGHT, tmp_path)
     assert code == 0, text
-    code, text = checked(command, WRONG, tmp_path)
+    code, text = checked(checker, WRONG, tmp_path)
     assert code == 1, text
     wrong = {number: line.rpartition("# ")[2] for number, line in enumerate(WRONG.splitlines(), 1) if "# " in line}
     for number, argument in wrong.items():
         found = [line for line in text.splitlines() if f"script.py:{number}:" in line and "error" in line]
         assert any(f'"{argument}"' in line for line in found), text
+
+
+def names_of(package):
+    """Its __all__, without importing it."""
+    for node in ast.parse((PACKAGE / "horovod" / package / "__init__.py").read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return ast.literal_eval(node.value)
+    return []
+
+
+@pytest.mark.below_torch
+@pytest.mark.parametrize("package", ["torch", "numpy"])
+def test_each_public_name_has_a_type_that_is_known_whole(package, tmp_path):
+    names = names_of(package)
+    assert len(names) > 40
+    script = f"import horovod.{package} as hvd\n" + "".join(f"print(hvd.{name})\n" for name in names)
+    code, text = checked("pyright", script, tmp_path, mode="strict")
+    assert code == 0, text
+
+
+@pytest.mark.below_torch
+def test_a_type_that_is_not_known_whole_is_found(tmp_path):
+    script = "def add(a, b: int) -> int:\n    return b\n\n\nprint(add)\n"
+    code, text = checked("pyright", script, tmp_path, mode="strict")
+    assert code == 1 and "partially unknown" in text, text
 
 
 # Files of the public interface, and the functions of which a caller gives the arguments.

@@ -1,0 +1,4 @@
+from typing import Any
+class Function:
+    @classmethod
+    def apply(cls, *args: Any) -> Any: ...
