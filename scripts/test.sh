@@ -30,12 +30,13 @@ FUZZ_RUNS=5000
 declare -A SLOW_FUZZERS=([argv]=5 [discovered_hosts]=5)  # by what their runs are divided: milliseconds each
 FUZZ_SECONDS="${HVD_FUZZ_SECONDS:-600}"  # of each fuzzer, in --soak
 SLOW_UNDER_SANITIZERS='^contract_(backend|cross|cuda|engine|hosts)$'
-declare -A TOTAL=([quick]=120 [core]=720 [ci]=2100 [soak]=0)
+declare -A TOTAL=([quick]=120 [core]=720 [ci]=2115 [soak]=0)
 summary=()
 failures=0
 current="the beginning"
 scratch=$(mktemp -d)
 torch_install=""
+tools_install=""
 export PYTHONDONTWRITEBYTECODE=1 HVD_TEST_TIER="$tier" HVD_TEST_SCRATCH="$scratch"
 [[ $tier == quick ]] && export HVD_TEST_TIER=core
 leaks="" tensorflow_soak=""
@@ -44,6 +45,7 @@ leaks="" tensorflow_soak=""
 
 clean_up() {
   [[ -z $torch_install ]] || kill -- "-$torch_install" 2>/dev/null || true
+  [[ -z $tools_install ]] || kill -- "-$tools_install" 2>/dev/null || true
   rm -rf "$scratch"
 }
 
@@ -222,6 +224,29 @@ begin_torch_install() {
   torch_install=$!
 }
 
+# They check types in test/python and build the site: small, and loaded while the product is compiled.
+begin_tools_install() {
+  setsid scripts/install_deps.sh --pypi-tools >"$scratch/tools" 2>&1 &
+  tools_install=$!
+}
+
+# The site of the documentation without a broken link, and a licence for each file.
+documents() {
+  scripts/docs.sh && "${HVD_TOOLS_VENV:-$HOME/.cache/hvdrun/tools-venv}/bin/reuse" --root . lint --quiet
+}
+
+with_tools() {
+  local rc=0
+  wait "$tools_install" || rc=$?
+  tools_install=""
+  cat "$scratch/tools"
+  if [[ $rc == 0 ]]; then
+    part "documentation and licences" 15 documents
+  else
+    part "the tools of scripts/tools.txt could not be installed" 0 false
+  fi
+}
+
 # In CI two variants of each test that meets PyTorch; the others have run under Debian's.
 newest_torch() {
   local rc=0 variants=newest
@@ -266,11 +291,13 @@ else
   if [[ $tier != core ]]; then
     part "install for the sanitizers" 30 scripts/install_deps.sh --sanitizers  # before PyTorch's, since apt has one lock
     begin_torch_install
+    begin_tools_install
   fi
   part "build of $release" "$(of_tier 240 180)" scripts/build.sh "$release"
   part "clang-format" 5 scripts/format.sh --check
   tidy
   part "test/architecture" 15 "$PYTHON" "${PYTEST[@]}" -p no:cacheprovider test/architecture
+  [[ $tier == core ]] || with_tools
   part "unit, contract, simulation and model tests" 120 programs
   part "test/python and test/loops, Debian's PyTorch" "$(of_tier 140 310)" pytest_of "$PYTHON" 3 test/python test/loops
   part "test/system" "$(of_tier 110 330)" pytest_of "$PYTHON" 6 test/system

@@ -317,7 +317,8 @@ def all_tests(tree):
     kubernetes = tree / ".cache/hvdrun/kubernetes-venv"
     old_jax = re.search(r"^OLD_JAX=\((.*?)\)", script.read_text(), re.M).group(1).split()
     venvs = [tree / "venv", *(tree / f"venv-{version}" for version in old_jax)]
-    for path in (*programs, root / "build-asan/fuzz/fuzz_argv", *(venv / "bin/python" for venv in venvs), root / "scripts/build_wheel.sh",
+    tools = tree / ".cache/hvdrun/tools-venv"
+    for path in (*programs, tools / "bin/mkdocs", tools / "bin/reuse", root / "build-asan/fuzz/fuzz_argv", *(venv / "bin/python" for venv in venvs), root / "scripts/build_wheel.sh",
                  kubernetes / "bin/python"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + FAILS)
@@ -329,6 +330,8 @@ def all_tests(tree):
         (folder / "requirements.txt").touch()
     (root / "test/quarantine.txt").write_text("# none but:\n2026-01-31 test_a.py::test_b slow\n")
     shutil.copy(REPO / "test" / "isolated.sh", root / "test")
+    for folder in (tools, root / "scripts"):
+        shutil.copy(REPO / "scripts" / "tools.txt", folder)
 
     def run_it(*options, fails="nothing of this"):
         env = {**environment(tree), "FAILS": fails, "HOME": str(tree), "HVD_FUZZ_SECONDS": "0",
@@ -344,7 +347,7 @@ SYSTEM, PYTHON, ASAN, TSAN = "test/system", "test/python", "ctest --preset asan 
 EACH_TIER = [
     ("--quick", [FORMAT, "test/architecture", "--target unit_base", "-L unit"], ["apt-get", SYSTEM, PYTHON, ASAN]),
     (None, [FORMAT, "--build --preset release", FAST, PYTHON, SYSTEM], [ASAN, TSAN, "test/chaos", "fuzz_argv"]),
-    ("--ci", ["--build --preset ci", FAST, PYTHON, SYSTEM, ASAN, "fuzz_argv -verbosity=0 -runs="], [TSAN, "test/chaos", "-max_total_time"]),
+    ("--ci", ["--build --preset ci", FAST, PYTHON, SYSTEM, ASAN, "build --strict", "lint --quiet", "fuzz_argv -verbosity=0 -runs="], [TSAN, "test/chaos", "-max_total_time"]),
     ("--all", ["--build --preset ci", "fuzz_argv -verbosity=0 -runs="], [TSAN]),
     ("--soak", ["--build --preset release", SYSTEM, PYTHON, ASAN, TSAN, "test/chaos", "fuzz_argv -verbosity=0 -max_total_time="], []),
 ]
