@@ -23,7 +23,7 @@ FILES = (
     r"hvdrun-[^/]*\.data/data/include/hvd/hvd\.h", r"hvdrun-[^/]*\.data/data/share/man/man1/hvdrun\.1",
     r"hvdrun-[^/]*\.data/data/share/bash-completion/completions/hvdrun",
     r"hvdrun-[^/]*\.data/data/share/zsh/site-functions/_hvdrun", r"hvdrun-[^/]*\.data/data/share/fish/vendor_completions\.d/hvdrun\.fish",
-    r"hvdrun-[^/]*\.data/data/share/doc/hvdrun/licenses/openssl/copyright",
+    r"hvdrun-[^/]*\.data/data/share/doc/hvdrun/licenses/openssl/copyright", r"hvdrun-[^/]*\.dist-info/sboms/hvdrun\.cdx\.json",
 )
 LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2"}
 MPI = {"libmpi.so.40"}  # of Open MPI 4 and 5; the machine's own

@@ -1,4 +1,5 @@
-"""tag_wheel.py WHEEL PLATFORM FOLDER: writes the wheel into FOLDER with py3-none-PLATFORM as its tag, and all times alike."""
+"""tag_wheel.py WHEEL PLATFORM FOLDER: writes the wheel into FOLDER with py3-none-PLATFORM as its tag, its bill of
+materials in .dist-info/sboms, and all times alike."""
 import base64
 import hashlib
 import os
@@ -22,6 +23,8 @@ def retag(path, platform, folder):
     info = next(name for name in files if name.endswith(".dist-info/WHEEL"))
     text, mode = files[info]
     files[info] = (re.sub(rb"(?m)^Tag: .*$", b"Tag: " + tag.encode(), text), mode)
+    for bill in [other for other in files if other.endswith("/share/doc/hvdrun/hvdrun.cdx.json")]:
+        files[os.path.dirname(info) + "/sboms/hvdrun.cdx.json"] = files.pop(bill)  # where tools look for it (PEP 770)
     record = next(name for name in files if name.endswith(".dist-info/RECORD"))
     listed = "".join(record_line(name, data) for name, (data, _) in sorted(files.items()) if name != record)
     files[record] = ((listed + f"{record},,\n").encode(), files[record][1])

@@ -10,7 +10,7 @@ from conftest import REPO, hvdrun_path
 
 BUILD = os.path.dirname(os.path.dirname(os.path.realpath(hvdrun_path())))
 WORLD = "import horovod.numpy as hvd; hvd.init(); print(hvd.rank(), hvd.size()); hvd.shutdown()"
-IN_BOTH = ("bin/horovodrun", "share/man/man1/hvdrun.1", "share/bash-completion/completions/hvdrun", "share/doc/hvdrun/LICENSE",
+IN_BOTH = ("bin/horovodrun", "share/man/man1/hvdrun.1", "share/bash-completion/completions/hvdrun", "share/doc/hvdrun/LICENSE", "share/doc/hvdrun/hvdrun.cdx.json",
            "include/hvd/hvd.h")
 
 
