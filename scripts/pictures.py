@@ -37,7 +37,7 @@ text { font-family: sans-serif; font-size: 13px; text-anchor: middle }
 """ + COLOURS % LIGHT + '@media (prefers-color-scheme: dark) {\n' + COLOURS % DARK + '}\n'
 
 
-class Picture(object):
+class Picture:
     """One text, read line by line into boxes, and drawn."""
 
     def __init__(self, text):

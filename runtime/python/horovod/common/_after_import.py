@@ -6,7 +6,7 @@ import sys
 _expected = {}  # name of a module -> functions
 
 
-class _Loader(object):
+class _Loader:
     """Loads as the module's own loader does."""
 
     def __init__(self, own, functions):
@@ -23,7 +23,7 @@ class _Loader(object):
             function()
 
 
-class _Finder(object):
+class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         functions = _expected.pop(name, None)

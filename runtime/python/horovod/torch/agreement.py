@@ -60,7 +60,7 @@ class _Seat:
         self.outstanding = None  # the handle of a vote whose outcome nobody has waited for
 
 
-class _Seats(object):
+class _Seats:
     """Those of the optimizers with the same first parameter, in the order in which they are first used. That is the same on all
     ranks. Which of them are still alive is not, since the garbage collector frees most of them."""
 
@@ -94,7 +94,7 @@ class _Seats(object):
         return seat
 
 
-class Agreement(object):
+class Agreement:
     """The rounds of one optimizer. place(): its first parameter, and the name under which they travel in this world."""
 
     def __init__(self, place, process_set):
