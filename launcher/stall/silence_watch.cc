@@ -102,9 +102,8 @@ void SilenceWatch::ReadStacks(TimePoint now) {
   const bool any_uses = std::ranges::any_of(
       watched_, [](const auto& entry) { return entry.second.uses_collectives; });
   if (wanted.size() > kMostReaders) wanted.resize(kMostReaders);
-  if (wanted.empty()) return;
+  if (wanted.empty() || !any_uses) return;
   for (uint32_t worker : wanted) pids.push_back(watched_.at(worker).python);
-  if (!any_uses) pids.clear();
   reading_stacks_ = true;
   outside_.Ask(
       pids,
