@@ -4,7 +4,7 @@
     hvdrun -np 2 python examples/torch_backends.py --parallel fsdp
     torchrun --nproc-per-node 2 examples/torch_backends.py
 
-The script is one of torch.distributed; the backend's name is all that differs. PyTorch 2.6 or newer.
+The script is one of torch.distributed; the name of the backend is all that differs. FSDP2 needs PyTorch 2.14 or newer for hvd.
 """
 
 import argparse

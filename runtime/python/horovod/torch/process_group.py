@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as _c10d
 
 from horovod.common import _library, registered
+from horovod.common._c10d import is_extensible
 from horovod.torch import mpi_ops
 from horovod.torch.framework import DTYPES, adapter
 from horovod.torch.group_members import Members, address_of
@@ -36,8 +37,8 @@ _OPS = {_Op.SUM: _library.SUM, _Op.AVG: _library.AVERAGE, _Op.MIN: _library.MIN,
         _Op.PRODUCT: _library.PRODUCT}
 _BITWISE = {_Op.BAND: torch.bitwise_and, _Op.BOR: torch.bitwise_or, _Op.BXOR: torch.bitwise_xor}
 
-_HAS_TRAMPOLINE = hasattr(_c10d, 'Backend')
-_Base = _c10d.Backend if _HAS_TRAMPOLINE else dist.ProcessGroup
+# A group that is no Backend is a whole ProcessGroup, for the tensors of all devices.
+_Base = _c10d.Backend if is_extensible(_c10d) else dist.ProcessGroup
 
 
 # ---- the world
@@ -166,7 +167,8 @@ class HvdBackend(_Base):
         self._name = name
         self.limit_s = timeout_s
         self._is_world = is_world
-        world.groups.add(self)
+        if _Base is not dist.ProcessGroup:
+            world.groups.add(self)
         self._count = 0
         self._meetings = 0
         self._lock = threading.Lock()
@@ -711,6 +713,11 @@ class HvdBackend(_Base):
         if self._is_world and _world is self._world:
             _world = None
             self._world.leave(is_intact)
+
+    if _Base is dist.ProcessGroup:  # destroy_process_group() tells nothing to one that is no Backend, and forgets it
+        def __del__(self):
+            if self._is_world and not sys.is_finalizing():
+                self.shutdown()
 
     def abort(self):
         if self._is_world:
