@@ -9,7 +9,7 @@ import sys
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 WHAT, STEPS, LEAKED = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0
-MOST_BYTES_PER_STEP, MOST_BYTES = 512, 2 << 20
+MOST_BYTES_PER_STEP, MOST_BYTES = 768, 2 << 20  # TensorFlow 2.13 alone leaks 200 bytes in a step of this kind
 
 
 def tensorflow(is_function=False):
