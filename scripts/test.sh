@@ -204,7 +204,7 @@ wheel_tests() {
 installed_tests() {
   local hvdrun tests=(test/system/test_run.py)
   hvdrun="$("$PYTHON" test/installed.py build/installed)" || return
-  [[ $tier != soak ]] || tests=(test/system/test_{run,ends,output,interrupts,environment,exit_paths,first_cause,stdin,elastic,hosts,ssh_hosts,node_groups}.py)
+  [[ $tier != soak ]] || tests=(test/system/test_{run,ends,output,interrupts,environment,exit_paths,first_cause,stdin,hosts}.py)
   HVD_INSTALLED=1 HVDRUN="$hvdrun" pytest_of "$PYTHON" 6 "${tests[@]}"
 }
 
