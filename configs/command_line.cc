@@ -235,6 +235,16 @@ bool HostsTell(const Row& row, const Settings& settings) {
          (!settings.hosts.empty() || !settings.hostfile.empty());
 }
 
+// `hvdrun run -np 2 train.py`: to hvdrun "run" is the command, and what follows its arguments.
+std::string BehindCommand(const std::vector<std::string>& command) {
+  for (const std::string& word : command) {
+    if (word == "-np" || word == "-n" || word == "--num-proc" || word.starts_with("--nproc"))
+      return ". " + word + " behind the command " + Quoted(command.front()) +
+             " is an argument of it; options of hvdrun stand in front of the command";
+  }
+  return "";
+}
+
 Status CheckRequired(const std::vector<SettingOrigin>& resolved, const Settings& settings) {
   for (const Row& row : SettingRows()) {
     if (!row.required || HostsTell(row, settings)) continue;
@@ -375,7 +385,8 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
   }
   if (verb == Verb::kRun) {
     if (Status missing = CheckRequired(resolved, line.settings); !missing.ok()) {
-      std::string also;  // a key that is misspelt is perhaps the one that is missing
+      std::string also = BehindCommand(options.command);
+      // A key that is misspelt is perhaps the one that is missing.
       for (const std::string& warning : line.warnings) also += ". " + warning;
       return InvalidArgument(missing.message() + also);
     }

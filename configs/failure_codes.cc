@@ -119,7 +119,7 @@ std::vector<FailureCode> MakeCodes() {
       {"HVD301",
        "interrupted",
        "interrupt",
-       "128 + n",
+       "129, 130, 143, or 128 + n",
        "A signal to hvdrun ended the job: 130 is Ctrl-C or hvdrun stop, 143 SIGTERM, 129 a closed "
        "terminal.",
        {"A job outlives its terminal with hvdrun --detach.",

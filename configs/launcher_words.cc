@@ -34,6 +34,7 @@ std::vector<LauncherWord> MakeWords() {
   return {
       // How many.
       {"-n", "mpirun, srun", kAlias, "-np"},
+      {"--np", "mpirun", kAlias, "-np"},
       {"--ntasks", "srun", kAlias, "-np"},
       {"--num_processes", "accelerate", kAlias, "-np"},
       {"--nproc-per-node", "torchrun", kAlias, "-np", 1, {}, true},

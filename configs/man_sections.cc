@@ -22,7 +22,7 @@ std::span<const ManRow> ExitStatusRows() {
       {"129", "The terminal was closed (SIGHUP)."},
       {"130", "Ctrl-C (SIGINT), or hvdrun stop."},
       {"141", "The job succeeded, but the reader of its output had gone."},
-      {"143", "SIGTERM."},
+      {"143", "SIGTERM ended the job."},
   };
   return kRows;
 }

@@ -243,7 +243,13 @@ std::string WordsOf(const VerbRow& verb) {
 std::string_view NearestVerb(std::string_view word) {
   std::vector<std::string_view> names;
   for (const VerbRow& row : VerbRows()) names.push_back(row.name);
-  return NearestOf(word, names);
+  const std::string_view nearest = NearestOf(word, names);
+  if (!nearest.empty()) return nearest;
+  // "pss": a third of the letters of "ps" is none.
+  const auto near = std::ranges::find_if(names, [&](std::string_view name) {
+    return name.size() < 3 && word.size() > 1 && EditDistance(word, name) == 1;
+  });
+  return near == names.end() ? std::string_view() : *near;
 }
 
 }  // namespace hvd

@@ -111,6 +111,10 @@ TEST(CommandLine, UsageErrorsNameTheValueAndWhatWouldWork) {
       {{}, "-np is missing: say the number of processes, for example hvdrun -np 2 python train.py"},
       {{"python"},
        "-np is missing: say the number of processes, for example hvdrun -np 2 python train.py"},
+      {{"run", "-np", "2", "python"},
+       "-np is missing: say the number of processes, for example hvdrun -np 2 python train.py. -np "
+       "behind the command 'run' is an argument of it; options of hvdrun stand in front of the "
+       "command"},
       {{"-np", "0", "a"},
        "-np 0 is out of range: the number of processes is 1 to 1000000, try -np 2"},
       {{"-np", "x", "a"},

@@ -41,6 +41,7 @@ TEST(FailureCodes, AreExplainedByCodeNameAndExitCode) {
   EXPECT_TRUE(
       ExplainText("139").starts_with("Exit code 139: Signal 11 (Segmentation fault) ended"));
   EXPECT_NE(ExplainText("137").find("HVD103"), std::string::npos);
+  EXPECT_NE(ExplainText("143").find("HVD301"), std::string::npos);
   EXPECT_NE(ExplainText("2").find("HVD001"), std::string::npos);
   EXPECT_EQ(ExplainText("2").find("HVD102"), std::string::npos);
   EXPECT_TRUE(ExplainText("3").starts_with("Exit code 3: That of the first rank"));

@@ -116,7 +116,9 @@ TEST(SettingsTable, HelpTopicsAreSectionsAndVerbs) {
   EXPECT_EQ(hosts.find("--timeline"), std::string::npos);
   EXPECT_EQ(HelpTextOf("nonsense", rows), "");
   EXPECT_EQ(NearestVerb("dcotor"), "doctor");
+  EXPECT_EQ(NearestVerb("pss"), "ps");
   EXPECT_EQ(NearestVerb("python"), "");
+  EXPECT_EQ(NearestVerb("abc"), "");
 }
 
 TEST(SettingsTable, WhatAVerbDoesStandsApartFromItsArguments) {
