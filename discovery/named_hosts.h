@@ -25,8 +25,8 @@ struct MachineFacts {
 void AddPlace(const HostSpec& spec, const MachineFacts& facts, HostSlots& host);
 
 // In the order in which they were named first, none twice; or one sentence why there is none. This
-// machine goes by its first name, with the slots of all its names. One name with two ports of ssh is
-// two hosts: two containers, perhaps. Pure but for `facts`.
+// machine goes by its first name, with the slots of all its names. One name with two ports of ssh
+// is two hosts: two containers, perhaps. Pure but for `facts`.
 Result<std::vector<HostSlots>> MergeNamedHosts(const std::vector<HostSpec>& specs,
                                                const MachineFacts& facts);
 
