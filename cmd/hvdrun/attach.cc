@@ -43,6 +43,7 @@ int Attach(const DetachedJob& job) {
   const bool person = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
   InterruptNote interrupts;
   LogFollower follower(job, ReadShown(job));
+  LogPlace written = follower.place();
   for (;;) {
     if (const int signal = interrupts.Pop(); signal != 0) {
       const Choice choice = person && signal == SIGINT ? Ask() : Choice::kDetach;
@@ -52,7 +53,7 @@ int Attach(const DetachedJob& job) {
       if (choice == Choice::kStop && driver) SignalProcess(*driver, SIGINT);
     }
     const LogFollower::Step step = follower.Next(STDOUT_FILENO);
-    if (step == LogFollower::Step::kPrinted) WriteShown(job, follower.place());
+    if (follower.place() != written) WriteShown(job, written = follower.place());
     if (step == LogFollower::Step::kBroken) return Detached(follower, 141);
     if (step == LogFollower::Step::kEnded) return Ended(follower.job());
   }

@@ -5,9 +5,11 @@
 #include <csignal>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "cmd/hvdrun/verbs.h"
+#include "discovery/this_machine.h"
 #include "launcher/detached/follow.h"
 #include "launcher/detached/keeper.h"
 #include "launcher/jobs/driver_status.h"
@@ -22,7 +24,6 @@
 namespace hvd {
 namespace {
 
-constexpr Duration kFolderLimit = std::chrono::seconds(10);
 constexpr Duration kAskLimit = std::chrono::milliseconds(200);
 constexpr Duration kSayEvery = std::chrono::seconds(10);
 
@@ -38,15 +39,25 @@ bool WorkersRun(const DetachedJob& job) {
   return false;
 }
 
-// Once the keeper has written what the job is.
-Result<DetachedJob> AwaitFolder(const std::string& folder) {
-  const TimePoint limit = SteadyNow() + kFolderLimit;
-  for (;;) {
-    Result<DetachedJob> job = ReadDetachedJob(folder);
-    if (job.ok() || SteadyNow() > limit) return job;
-    (void)::poll(nullptr, 0, 5);
+// SIGINT and SIGTERM wait while the job gets its folder and its processes, so that none is left
+// half made.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t held;
+    ::sigemptyset(&held);
+    ::sigaddset(&held, SIGINT);
+    ::sigaddset(&held, SIGTERM);
+    ::sigprocmask(SIG_BLOCK, &held, &before_);
   }
-}
+  ~HeldSignals() { Release(); }
+  HeldSignals(const HeldSignals&) = delete;
+  const sigset_t& before() const { return before_; }
+  void Release() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
 
 // The job has ended before its workers were seen to run.
 int EndedEarly(const DetachedJob& job) {
@@ -61,8 +72,7 @@ int EndedEarly(const DetachedJob& job) {
 }
 
 // Shows what hvdrun prints while the job starts.
-int AwaitWorkers(const DetachedJob& started) {
-  InterruptNote interrupts;
+int AwaitWorkers(const DetachedJob& started, InterruptNote& interrupts) {
   LogFollower follower(started, {});
   const TimePoint begun = SteadyNow();
   TimePoint say = begun + kSayEvery;
@@ -87,6 +97,14 @@ int AwaitWorkers(const DetachedJob& started) {
   return EndedEarly(follower.job());
 }
 
+std::string ElsewhereText(const DetachedJob& job) {
+  const std::string host = Printable(job.host);
+  const bool there = job.host != HostName();
+  return Format("job {} was started on {}{}; if that is gone for good, remove {}", job.name,
+                there ? host : "this host, but in another container or process namespace",
+                there ? ", so ask there: -H " + host : "", job.folder);
+}
+
 std::string CommandTyped(const ParsedCommandLine& parsed) {
   std::string text;
   for (const std::string& word : parsed.command) text += (text.empty() ? "" : " ") + word;
@@ -102,15 +120,35 @@ Result<std::vector<DetachedJob>> DetachedJobs() {
   return jobs;
 }
 
+std::vector<DamagedJob> DamagedJobs() {
+  std::vector<DamagedJob> damaged;
+  (void)ReadDetachedJobs(DetachedJobsFolder(GetEnv), &damaged);
+  return damaged;
+}
+
+bool IsAmongDetached(const std::string& name) {
+  std::error_code error;
+  return !name.empty() && name.find('/') == name.npos &&
+         std::filesystem::exists(DetachedJobsFolder(GetEnv) + "/" + name, error);
+}
+
 Result<DetachedJob> FindDetached(const std::string& name) {
-  const Result<std::vector<DetachedJob>> jobs = ReadDetachedJobs(DetachedJobsFolder(GetEnv));
+  std::vector<DamagedJob> damaged;
+  const Result<std::vector<DetachedJob>> jobs =
+      ReadDetachedJobs(DetachedJobsFolder(GetEnv), &damaged);
   if (!jobs.ok()) return jobs.status();
   Result<DetachedJob> job = DetachedJobNamed(*jobs, name);
+  for (const DamagedJob& one : damaged) {
+    if (job.ok() || one.name != name) continue;
+    return InvalidArgument(one.path + " " + one.reason +
+                           (one.removable ? "; hvdrun forget " + name + " removes it" : ""));
+  }
   if (!job.ok()) return job;
-  if (Status tended = Tend(&*job); !tended.ok() && !job->end) return tended;
-  if (!job->end && !IsOfThisMachine(*job))
-    return InvalidArgument("job " + job->name + " was started on " + Printable(job->host) +
-                           "; ask there");
+  // Its files can be read, and it can be stopped, also where no process can keep its output.
+  if (Status tended = Tend(&*job); !tended.ok() && !job->end)
+    Say("the output of job " + job->name + " is not kept now, and the job waits when 1 MiB of it " +
+        "has not been read: " + tended.message());
+  if (!job->end && !IsOfThisMachine(*job)) return InvalidArgument(ElsewhereText(*job));
   return job;
 }
 
@@ -132,6 +170,7 @@ int RunDetached(const ParsedCommandLine& parsed,
   const Result<std::vector<DetachedJob>> old = DetachedJobs();
   if (!old.ok()) return UsageError(old.status());
   ForgetOldJobs(*old, WallSeconds(), settings.detached_keep_seconds);
+  HeldSignals held;
   Result<std::string> folder = MakeJobFolder(jobs, NameFor(parsed.command));
   if (!folder.ok()) return UsageError(folder.status());
   DetachedJob job;
@@ -149,17 +188,20 @@ int RunDetached(const ParsedCommandLine& parsed,
   job.ranks_folder = absolute(settings.output_filename, "ranks");
   job.error_file = absolute(settings.error_file, "error.json");
   if (const std::string note = LogindNote(""); !note.empty()) PrintNotes({note});
-  if (Status started = StartDetached(&job, [&] { return run(job); }); !started.ok()) {
-    (void)RemoveDetachedJob(job);
-    Say(started.message());
+  const Status started = StartDetached(&job, held.before(), [&] { return run(job); });
+  if (!started.ok()) {
+    (void)RemoveDetachedJob(*folder);
+    Say("--detach could not start the job: " + started.message());
     return 1;
   }
-  const Result<DetachedJob> begun = AwaitFolder(*folder);
+  InterruptNote interrupts;
+  held.Release();
+  const Result<DetachedJob> begun = ReadDetachedJob(*folder);
   if (!begun.ok()) {
-    Say(begun.status().message());
+    Say(*folder + " " + begun.status().message());
     return 1;
   }
-  return AwaitWorkers(*begun);
+  return AwaitWorkers(*begun, interrupts);
 }
 
 }  // namespace hvd

@@ -15,6 +15,10 @@ int PsVerb(const std::vector<std::string>& args) {
   for (const std::string& sentence : EndDeadJobs()) VerbLine("ps", sentence);
   const Result<std::vector<DetachedJob>> detached = DetachedJobs();
   if (!detached.ok()) VerbLine("ps", "detached jobs are not shown: " + detached.status().message());
+  for (const DamagedJob& damaged : DamagedJobs())
+    VerbLine("ps",
+             damaged.path + " " + damaged.reason +
+                 (damaged.removable ? "; hvdrun forget " + damaged.name + " removes it" : ""));
   if (json) return detached.ok() ? PrintText(DetachedListJson(*detached)) : kUsageError;
   const std::string table = detached.ok() ? DetachedTable(*detached, WallSeconds()) : "";
   return PrintText(JobsTable(ListJobs()) + (table.empty() ? "" : "\n" + table));

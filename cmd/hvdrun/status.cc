@@ -1,4 +1,5 @@
 // hvdrun status JOB: how a detached job fares, or how it ended.
+#include <algorithm>
 #include <ctime>
 
 #include "cmd/hvdrun/verbs.h"
@@ -38,7 +39,9 @@ std::string TimeText(int64_t at) {
   return room;
 }
 
+// The clock may have been set back.
 std::string Age(int64_t seconds) {
+  seconds = std::max<int64_t>(seconds, 0);
   return Format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 

@@ -29,7 +29,8 @@ int StopVerb(const std::vector<std::string>& all_args) {
   if (args.size() != 1) {
     return FailVerb("stop", "takes the id of one job; hvdrun ps lists them");
   }
-  if (const Result<DetachedJob> detached = FindDetached(args[0]); detached.ok()) {
+  const Result<DetachedJob> detached = FindDetached(args[0]);
+  if (detached.ok()) {
     const std::optional<ProcessInfo> driver = DriverOf(*detached);
     if (!driver) return FailVerb("stop", "job " + detached->name + " has ended already", 1);
     SignalProcess(*driver, after_step ? SIGTERM : SIGINT);
@@ -44,7 +45,9 @@ int StopVerb(const std::vector<std::string>& all_args) {
   const std::vector<JobHere> jobs = ListJobs();
   Result<const JobHere*> found = JobNamed(jobs, args[0]);
   if (!found.ok()) {
-    return FailVerb("stop", found.status().message());
+    // A detached job that is damaged or was started elsewhere.
+    const Status& why = IsAmongDetached(args[0]) ? detached.status() : found.status();
+    return FailVerb("stop", why.message());
   }
   const JobHere* job = *found;
   if (job->part) {

@@ -84,6 +84,8 @@ int RunDetached(const ParsedCommandLine& parsed,
                 const std::function<int(const DetachedJob& job)>& run);
 // The detached jobs of this user, tended; and one of them (detach.cc).
 Result<std::vector<DetachedJob>> DetachedJobs();
+std::vector<DamagedJob> DamagedJobs();
+bool IsAmongDetached(const std::string& name);  // it may be damaged
 Result<DetachedJob> FindDetached(const std::string& name);
 // The id of the detached job with this name; any other text as it is.
 std::string JobIdFor(const std::string& name);

@@ -1,12 +1,14 @@
 #include "launcher/detached/detached_job.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -15,6 +17,7 @@
 #include "launcher/jobs/job_place.h"
 #include "launcher/process/proc_file.h"
 #include "launcher/text/json_field.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/number_text.h"
@@ -75,6 +78,10 @@ Result<Value> Parsed(std::string_view text, const Parse& parse) {
 Status CheckPrivate(const std::string& folder) {
   struct stat facts {};
   if (::lstat(folder.c_str(), &facts) != 0) return SystemError("cannot use " + folder, errno);
+  if (S_ISLNK(facts.st_mode))
+    return InvalidArgument(folder +
+                           " is a symbolic link, which is not followed; set XDG_STATE_HOME to the "
+                           "folder that it leads to, or to another one of your own");
   if (!S_ISDIR(facts.st_mode)) return InvalidArgument(folder + " is no folder");
   if (facts.st_uid != ::geteuid())
     return InvalidArgument(folder +
@@ -83,6 +90,32 @@ Status CheckPrivate(const std::string& folder) {
   if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0 && ::chmod(folder.c_str(), S_IRWXU) != 0)
     return SystemError("cannot close " + folder + " to other users", errno);
   return Status::Ok();
+}
+
+bool IsForeign(const std::string& path) {
+  struct stat facts {};
+  return ::lstat(path.c_str(), &facts) == 0 && facts.st_uid != ::geteuid();
+}
+
+// Why there is no job at this path; nothing: it is being made just now.
+std::optional<DamagedJob> DamageOf(const std::string& path, const std::string& unreadable) {
+  constexpr int64_t kSecondsOfStart = 10;
+  DamagedJob damaged{std::filesystem::path(path).filename(), path, "", true};
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0) return std::nullopt;  // removed meanwhile
+  if (facts.st_uid != ::geteuid()) {
+    damaged.reason = Format("belongs to another user (uid {})", facts.st_uid);
+    damaged.removable = false;
+  } else if (!S_ISDIR(facts.st_mode)) {
+    damaged.reason = "is no folder";
+  } else if (::access((path + "/job").c_str(), F_OK) == 0) {
+    damaged.reason = unreadable;
+  } else if (std::abs(WallSeconds() - facts.st_mtime) < kSecondsOfStart || IsKept(path)) {
+    return std::nullopt;
+  } else {
+    damaged.reason = "has no file that says what job it is of";
+  }
+  return damaged;
 }
 
 // Who may write in hvdrun's own folder above it could put another one in its place.
@@ -181,7 +214,7 @@ Result<DetachedEnd> ParseDetachedEnd(std::string_view text) {
 
 Result<DetachedJob> ReadDetachedJob(const std::string& folder) {
   Result<DetachedJob> job = ParseDetachedJob(ReadSmallFile(folder + "/job"));
-  if (!job.ok()) return InvalidArgument(folder + "/job " + job.status().message());
+  if (!job.ok()) return InvalidArgument("has a file job that " + job.status().message());
   job->folder = folder;
   job->name = std::filesystem::path(folder).filename();
   const Result<DetachedEnd> end = ParseDetachedEnd(ReadSmallFile(job->PathOf("end")));
@@ -189,7 +222,8 @@ Result<DetachedJob> ReadDetachedJob(const std::string& folder) {
   return job;
 }
 
-Result<std::vector<DetachedJob>> ReadDetachedJobs(const std::string& jobs) {
+Result<std::vector<DetachedJob>> ReadDetachedJobs(const std::string& jobs,
+                                                  std::vector<DamagedJob>* damaged) {
   std::vector<DetachedJob> found;
   struct stat facts {};
   if (jobs.empty() || (::lstat(jobs.c_str(), &facts) != 0 && errno == ENOENT)) return found;
@@ -198,7 +232,12 @@ Result<std::vector<DetachedJob>> ReadDetachedJobs(const std::string& jobs) {
   for (std::filesystem::directory_iterator at(jobs, error), end; !error && at != end;
        at.increment(error)) {
     Result<DetachedJob> job = ReadDetachedJob(at->path());
-    if (job.ok()) found.push_back(std::move(*job));
+    if (job.ok() && !IsForeign(at->path())) {
+      found.push_back(std::move(*job));
+    } else if (damaged != nullptr) {
+      auto damage = DamageOf(at->path(), job.status().message());
+      if (damage) damaged->push_back(std::move(*damage));
+    }
   }
   std::ranges::sort(found, {},
                     [](const DetachedJob& job) { return std::pair(job.started_at, job.name); });
@@ -241,6 +280,22 @@ std::optional<int> ReadExitCode(const DetachedJob& job) {
   return ParseWhole<int>(std::string_view(text).substr(0, text.find('\n')));
 }
 
+Status PrepareExitCode(const DetachedJob& job) {
+  return WriteWholeFile(job.PathOf("exit"), "---\n");
+}
+
+void WriteExitCode(const DetachedJob& job, int code) {
+  const UniqueFd file(::open(job.PathOf("exit").c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.valid()) return;  // its folder was removed
+  const std::string text = Format("{:03}\n", code & 0xff);
+  (void)!::pwrite(file.get(), text.data(), text.size(), 0);
+}
+
+bool IsKept(const std::string& folder) {
+  const UniqueFd lock(::open((folder + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  return lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
 LogPlace ReadShown(const DetachedJob& job) {
   const std::string text = ReadSmallFile(job.PathOf("shown"));
   const size_t blank = text.find(' ');
@@ -260,10 +315,10 @@ void WriteShown(const DetachedJob& job, LogPlace place) {
   (void)!::pwrite(file.get(), text.data(), text.size(), 0);
 }
 
-Status RemoveDetachedJob(const DetachedJob& job) {
+Status RemoveDetachedJob(const std::string& folder) {
   std::error_code error;
-  std::filesystem::remove_all(job.folder, error);
-  if (error) return InvalidArgument("cannot remove " + job.folder + ": " + error.message());
+  std::filesystem::remove_all(folder, error);
+  if (error) return InvalidArgument("cannot remove " + folder + ": " + error.message());
   return Status::Ok();
 }
 

@@ -1,6 +1,6 @@
 // The folder of a detached job, and what it says. One folder for each job of the user:
 //   job           what it is: JSON, written once, before the job starts
-//   exit          the exit code of its hvdrun, written by it as the last thing
+//   exit          the exit code of its hvdrun, written by it as the last thing; "---" before
 //   end           how it ended: JSON, written by the keeper after the last output
 //   output.*, times.*   its output (log_store.h)
 //   shown         up to where hvdrun attach has shown the output
@@ -71,9 +71,17 @@ Result<DetachedJob> ParseDetachedJob(std::string_view text);
 std::string DetachedEndJson(const DetachedEnd& end);
 Result<DetachedEnd> ParseDetachedEnd(std::string_view text);
 
-// All of them, oldest first; those that are damaged or half made are left out. None where there is
-// no folder; not ok: it is another user's, or no folder.
-Result<std::vector<DetachedJob>> ReadDetachedJobs(const std::string& jobs);
+// What is among the jobs and is none.
+struct DamagedJob {
+  std::string name, path;
+  std::string reason;     // a sentence that follows the path
+  bool removable = true;  // it is this user's
+};
+
+// All of them, oldest first; those that are half made or damaged are left out, and the latter go to
+// `damaged`. None where there is no folder; not ok: it is another user's, or no folder.
+Result<std::vector<DetachedJob>> ReadDetachedJobs(const std::string& jobs,
+                                                  std::vector<DamagedJob>* damaged = nullptr);
 // One, by its folder.
 Result<DetachedJob> ReadDetachedJob(const std::string& folder);
 // The one with this name; with none, the only one that has not ended. kInvalidArgument otherwise.
@@ -85,12 +93,17 @@ bool IsOfThisMachine(const DetachedJob& job);
 std::optional<ProcessInfo> DriverOf(const DetachedJob& job);
 // Of hvdrun, written by it; nothing: it was killed, or has not ended.
 std::optional<int> ReadExitCode(const DetachedJob& job);
+// Makes the file with room for any exit code, so that the code can be written on a full disk.
+Status PrepareExitCode(const DetachedJob& job);
+void WriteExitCode(const DetachedJob& job, int code);
+// The keeper of the job in this folder lives, or its start is not over.
+bool IsKept(const std::string& folder);
 
 LogPlace ReadShown(const DetachedJob& job);
 void WriteShown(const DetachedJob& job, LogPlace place);
 
-// Removes the folder of a job that has ended.
-Status RemoveDetachedJob(const DetachedJob& job);
+// Removes the folder of a job that has ended, or a damaged one.
+Status RemoveDetachedJob(const std::string& folder);
 
 // "running", "ended", "failed", or "elsewhere" of a job of another machine.
 std::string DetachedState(const DetachedJob& job);

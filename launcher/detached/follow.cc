@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <climits>
 #include <ctime>
 #include <filesystem>
 #include <system_error>
@@ -32,16 +34,43 @@ struct sigaction former_int, former_term;
 
 void NoteSignal(int signal) { noted_signal = signal; }
 
+// How many bytes `fd` takes without making this process wait for longer than a moment: in write()
+// a signal that came just before would go unnoticed. Nothing: nobody reads any more.
+std::optional<size_t> WriteWhatItTakes(int fd, std::string_view text) {
+  size_t taken = 0;
+  while (taken < text.size()) {
+    pollfd entry{fd, POLLOUT, 0};
+    const int ready = ::poll(&entry, 1, taken == 0 ? kMomentMs : 0);
+    if (ready <= 0) break;
+    // A pipe that is ready has room for so much.
+    const std::string_view piece = text.substr(taken, PIPE_BUF);
+    const ssize_t written = ::write(fd, piece.data(), piece.size());
+    if (written >= 0) {
+      taken += static_cast<size_t>(written);
+    } else if (errno == EINTR || errno == EAGAIN) {
+      break;
+    } else {
+      if (taken > 0) break;  // the next call says so
+      return std::nullopt;
+    }
+  }
+  return taken;
+}
+
 }  // namespace
 
 // ---- LogFollower
 
 LogFollower::Step LogFollower::Next(int fd) {
+  if (!note_.empty() || !text_.empty()) return Print(fd);
   const bool ended = job_.end.has_value();  // before the last look at its output
-  const std::string bytes = reader_.Read(kPiece);
-  const uint64_t lost = reader_.PopLostLines();
-  if (lost > 0 && !WriteAll(fd, LostLinesText(lost) + "\n")) return Step::kBroken;
-  if (!bytes.empty()) return WriteAll(fd, bytes) ? Step::kPrinted : Step::kBroken;
+  text_ = reader_.Read(kPiece);
+  place_ = reader_.place();
+  place_.offset -= text_.size();
+  place_.line -= static_cast<uint64_t>(std::ranges::count(text_, '\n'));
+  if (const uint64_t lost = reader_.PopLostLines(); lost > 0)
+    note_ = (line_ended_ ? "" : "\n") + LostLinesText(lost) + "\n";
+  if (!note_.empty() || !text_.empty()) return Print(fd);
   if (ended) return Step::kEnded;
   (void)::poll(nullptr, 0, kMomentMs);
   Result<DetachedJob> now = ReadDetachedJob(job_.folder);
@@ -52,6 +81,22 @@ LogFollower::Step LogFollower::Next(int fd) {
   job_ = std::move(*now);
   (void)Tend(&job_);
   return Step::kIdle;
+}
+
+LogFollower::Step LogFollower::Print(int fd) {
+  for (std::string* text : {&note_, &text_}) {
+    const std::optional<size_t> taken = WriteWhatItTakes(fd, *text);
+    if (!taken) return Step::kBroken;
+    const std::string_view printed = std::string_view(*text).substr(0, *taken);
+    if (text == &text_) {
+      place_.offset += printed.size();
+      place_.line += static_cast<uint64_t>(std::ranges::count(printed, '\n'));
+    }
+    if (!printed.empty()) line_ended_ = printed.back() == '\n';
+    text->erase(0, *taken);
+    if (!text->empty()) return Step::kHeld;
+  }
+  return Step::kPrinted;
 }
 
 // ---- InterruptNote
@@ -138,7 +183,8 @@ std::optional<int64_t> ParseSince(const std::string& text, int64_t now_ns) {
     if (!text.ends_with(unit)) continue;
     const auto number = ParseWhole<uint32_t>(std::string_view(text).substr(0, text.size() - 1));
     if (!number) return std::nullopt;
-    return now_ns - *number * seconds * kNsOfSecond;
+    const int64_t age = *number * seconds;
+    return age < now_ns / kNsOfSecond ? now_ns - age * kNsOfSecond : 0;
   }
   for (const char* form : {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"}) {
     std::tm parts{};

@@ -17,23 +17,31 @@ namespace hvd {
 // Prints the output of a job as it comes.
 class LogFollower {
  public:
-  LogFollower(DetachedJob job, LogPlace from) : job_(std::move(job)), reader_(job_.folder, from) {}
+  LogFollower(DetachedJob job, LogPlace from)
+      : job_(std::move(job)), reader_(job_.folder, from), place_(from) {}
 
   enum class Step {
     kPrinted,
+    kHeld,    // `fd` takes no more now: its reader is slow, and a signal may have come
     kIdle,    // nothing new within a moment
     kEnded,   // all is printed, and the job has ended
     kBroken,  // nobody reads what is printed
   };
-  // Prints what is new to `fd`; waits a moment where there is nothing.
+  // Prints what is new to `fd`; waits a moment where there is nothing, or nobody reads.
   Step Next(int fd);
 
-  LogPlace place() const { return reader_.place(); }
+  // Up to where `fd` has taken the output.
+  LogPlace place() const { return place_; }
   const DetachedJob& job() const { return job_; }
 
  private:
+  Step Print(int fd);
+
   DetachedJob job_;
   LogReader reader_;
+  LogPlace place_;
+  std::string note_, text_;  // what is to be printed next; the note is no part of the output
+  bool line_ended_ = true;
 };
 
 // SIGINT and SIGTERM are noted instead of ending this process, as long as this object lives. At

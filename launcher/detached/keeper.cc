@@ -107,14 +107,66 @@ DetachedEnd WaitForEnd(const DetachedJob& job, int pipe, LogWriter& log, bool ch
   ::_exit(0);
 }
 
-// Becomes hvdrun, with its output in the pipe.
-[[noreturn]] void RunHere(const DetachedJob& job, const UniqueFd& output,
-                          const std::function<int()>& run) {
+struct Pipe {
+  UniqueFd input, output;
+};
+
+Result<Pipe> MakePipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return SystemError("cannot make a pipe", errno);
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+// All until the other end is closed.
+std::string ReadToEnd(const UniqueFd& input) {
+  std::string text;
+  std::array<char, 1024> bytes;
+  for (;;) {
+    const ssize_t got = ::read(input.get(), bytes.data(), bytes.size());
+    if (got > 0) text.append(bytes.data(), static_cast<size_t>(got));
+    if (got == 0 || (got < 0 && errno != EINTR)) return text;
+  }
+}
+
+// Becomes hvdrun, with its output in the pipe, once what the job is has been recorded.
+[[noreturn]] void RunHere(const DetachedJob& job, const UniqueFd& output, const UniqueFd& gate,
+                          const sigset_t& signals, const std::function<int()>& run) {
+  if (ReadToEnd(gate).empty()) ::_exit(1);
   ::dup2(output.get(), STDOUT_FILENO);
   ::dup2(output.get(), STDERR_FILENO);
+  ::sigprocmask(SIG_SETMASK, &signals, nullptr);
   const int code = run();
-  (void)WriteWholeFile(job.PathOf("exit"), Format("{}\n", code));
+  WriteExitCode(job, code);
   ::_exit(code);
+}
+
+// What the keeper reports to the one who detaches: the job is recorded. Else a sentence.
+constexpr std::string_view kRecorded = "recorded";
+
+void Report(UniqueFd& to, std::string_view text) {
+  (void)!::write(to.get(), text.data(), text.size());
+  to.Reset();
+}
+
+// In the keeper: starts hvdrun, which closes what is the keeper's alone, and records the job.
+Status Record(DetachedJob* job, std::array<UniqueFd*, 2> of_keeper, UniqueFd& output,
+              const sigset_t& signals, const std::function<int()>& run) {
+  Result<Pipe> gate = MakePipe();
+  if (!gate.ok()) return gate.status();
+  job->driver = ::fork();
+  if (job->driver == 0) {
+    for (UniqueFd* fd : of_keeper) fd->Reset();
+    gate->output.Reset();
+    RunHere(*job, output, gate->input, signals, run);
+  }
+  output.Reset();
+  if (job->driver < 0) return SystemError("cannot start a process", errno);
+  if (const auto process = LookAtProcess(job->driver))
+    job->driver_start_ticks = process->start_ticks;
+  HVD_RETURN_IF_ERROR(PrepareExitCode(*job));
+  HVD_RETURN_IF_ERROR(WriteWholeFile(job->PathOf("job"), DetachedJobJson(*job)));
+  Report(gate->output, "go");
+  return Status::Ok();
 }
 
 }  // namespace
@@ -134,39 +186,37 @@ DetachedEnd EndOfKilled(int wait_status, int64_t now) {
   return end;
 }
 
-Status StartDetached(DetachedJob* job, const std::function<int()>& run) {
+Status StartDetached(DetachedJob* job, const sigset_t& signals, const std::function<int()>& run) {
   UniqueFd lock = LockOf(*job);
   if (!lock.valid()) return SystemError("cannot lock " + job->folder, errno);
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return SystemError("cannot make a pipe", errno);
-  UniqueFd input(ends[0]), output(ends[1]);
-  (void)::fcntl(input.get(), F_SETPIPE_SZ, kPipeBytes);
+  Result<Pipe> pipe = MakePipe(), report = MakePipe();
+  if (!pipe.ok() || !report.ok()) return (pipe.ok() ? report : pipe).status();
+  (void)::fcntl(pipe->input.get(), F_SETPIPE_SZ, kPipeBytes);
   Result<std::unique_ptr<LogWriter>> log = LogWriter::Open(job->folder, job->output_limit_bytes);
   if (!log.ok()) return log.status();
   HVD_RETURN_IF_ERROR(WriteWholeFile(job->PathOf("room"), std::string(kEndBytes, '\0')));
-  job->pipe = input.get();
+  job->pipe = pipe->input.get();
   job->started_at = WallSeconds();
   job->host = HostName();
   if (const auto place = PlaceHere()) job->place = JobPlaceText(*place);
   const pid_t keeper = ::fork();
   if (keeper < 0) return SystemError("cannot start a process", errno);
-  if (keeper > 0) return Status::Ok();
-  LeaveTerminal();
-  job->driver = ::fork();
-  if (job->driver == 0) {
-    lock.Reset();
-    RunHere(*job, output, run);
+  if (keeper > 0) {
+    report->output.Reset();
+    const std::string text = ReadToEnd(report->input);
+    if (text == kRecorded) return Status::Ok();
+    return InvalidArgument(text.empty() ? "the process that keeps the output of the job was killed"
+                                        : text);
   }
-  output.Reset();
-  if (job->driver < 0) {
-    (void)RecordEnd(*job,
-                    {1, WallSeconds(), SystemError("cannot start a process", errno).message()});
+  LeaveTerminal();
+  report->input.Reset();
+  const Status recorded = Record(job, {&lock, &report->output}, pipe->output, signals, run);
+  if (!recorded.ok()) {
+    Report(report->output, recorded.message());
     ::_exit(1);
   }
-  if (const auto process = LookAtProcess(job->driver))
-    job->driver_start_ticks = process->start_ticks;
-  (void)WriteWholeFile(job->PathOf("job"), DetachedJobJson(*job));
-  Keep(*job, input, **log, /*child=*/true);
+  Report(report->output, kRecorded);
+  Keep(*job, pipe->input, **log, /*child=*/true);
 }
 
 Status Tend(DetachedJob* job) {
@@ -206,9 +256,18 @@ Status Tend(DetachedJob* job) {
   Keep(*job, pipe, **log, /*child=*/false);
 }
 
+Status RemoveDamagedJob(const DamagedJob& damaged) {
+  if (!damaged.removable) return InvalidArgument(damaged.path + " " + damaged.reason);
+  if (IsKept(damaged.path))
+    return InvalidArgument(damaged.path + " " + damaged.reason +
+                           ", but its job runs; hvdrun ps lists its id, and hvdrun stop ends it");
+  return RemoveDetachedJob(damaged.path);
+}
+
 void ForgetOldJobs(const std::vector<DetachedJob>& jobs, int64_t now, double seconds) {
   for (const DetachedJob& job : jobs) {
-    if (job.end && static_cast<double>(now - job.end->at) > seconds) (void)RemoveDetachedJob(job);
+    if (job.end && static_cast<double>(now - job.end->at) > seconds)
+      (void)RemoveDetachedJob(job.folder);
   }
 }
 

@@ -1,11 +1,13 @@
 #include "launcher/detached/log_store.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -73,6 +75,15 @@ size_t WriteSome(int fd, std::string_view bytes) {
   return written;
 }
 
+// At most 1/16 of the limit, and so that a file with a long last line keeps `ulimit -f`.
+uint64_t SegmentBytes(uint64_t limit_bytes) {
+  uint64_t bytes = limit_bytes / kSegments;
+  rlimit file{};
+  if (::getrlimit(RLIMIT_FSIZE, &file) == 0 && file.rlim_cur != RLIM_INFINITY)
+    bytes = std::min<uint64_t>(bytes, file.rlim_cur / 4);
+  return std::max<uint64_t>(bytes, 1);
+}
+
 // The entries of the segment's times file.
 std::vector<TimeEntry> TimesIn(const LogSegment& segment) {
   std::vector<TimeEntry> entries;
@@ -103,7 +114,7 @@ std::vector<LogSegment> SegmentsIn(const std::string& folder) {
 LogWriter::LogWriter(std::string folder, uint64_t limit_bytes)
     : folder_(std::move(folder)),
       limit_bytes_(limit_bytes),
-      segment_bytes_(std::max<uint64_t>(limit_bytes / kSegments, 1)) {}
+      segment_bytes_(SegmentBytes(limit_bytes)) {}
 
 Result<std::unique_ptr<LogWriter>> LogWriter::Open(const std::string& folder,
                                                    uint64_t limit_bytes) {
@@ -118,13 +129,18 @@ Result<std::unique_ptr<LogWriter>> LogWriter::Open(const std::string& folder,
       writer->line_ended_ = bytes.back() == '\n';
     }
     writer->end_ = reader.place();
+    // It is continued: on a full disk no file can be created. What cannot be written is counted.
+    (void)writer->OpenSegment(segments.back().begin);
+    return writer;
   }
   if (!writer->Begin()) return SystemError("cannot write to " + folder, errno);
   return writer;
 }
 
-bool LogWriter::Begin() {
-  begin_ = end_;
+bool LogWriter::Begin() { return OpenSegment(end_); }
+
+bool LogWriter::OpenSegment(LogPlace begin) {
+  begin_ = begin;
   segment_ = OpenToAppend(folder_ + "/" + NameOf(kSegmentName, begin_));
   times_ = OpenToAppend(folder_ + "/" + NameOf(kTimesName, begin_));
   last_time_ns_ = 0;
@@ -171,10 +187,15 @@ void LogWriter::Write(std::string_view bytes) {
 }
 
 void LogWriter::NoteTime(int64_t wall_ns) {
-  if (!line_ended_ || !times_.valid() || wall_ns - last_time_ns_ < kTimeEveryNs) return;
+  if (!line_ended_ || !times_.valid() || std::abs(wall_ns - last_time_ns_) < kTimeEveryNs) return;
   last_time_ns_ = wall_ns;
   const TimeEntry entry{wall_ns, end_};
-  (void)WriteSome(times_.get(), {reinterpret_cast<const char*>(&entry), sizeof entry});
+  const size_t written =
+      WriteSome(times_.get(), {reinterpret_cast<const char*>(&entry), sizeof entry});
+  if (written == sizeof entry) return;
+  // The disk is full: a part of an entry would shift those after it.
+  const off_t size = ::lseek(times_.get(), 0, SEEK_END);
+  (void)!::ftruncate(times_.get(), size - static_cast<off_t>(written));
 }
 
 // Until `room` more bytes keep the limit. The segment that is being written stays.
@@ -237,7 +258,8 @@ bool LogReader::OpenNext() {
     }
     UniqueFd file(::open(segment.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!file.valid()) continue;  // removed meanwhile
-    lost_lines_ += segment.begin.line - std::min(segment.begin.line, place_.line);
+    lost_lines_ +=
+        std::max<uint64_t>(segment.begin.line - std::min(segment.begin.line, place_.line), 1);
     segment_ = std::move(file);
     begin_ = place_ = segment.begin;
     return true;
@@ -245,12 +267,20 @@ bool LogReader::OpenNext() {
   return false;
 }
 
+uint64_t EndOfLog(const std::string& folder) {
+  const std::vector<LogSegment> segments = SegmentsIn(folder);
+  return segments.empty() ? 0 : segments.back().begin.offset + SizeOf(segments.back().path);
+}
+
 LogPlace PlaceSince(const std::string& folder, int64_t wall_ns) {
   const std::vector<LogSegment> segments = SegmentsIn(folder);
   std::optional<LogPlace> place;
   for (const LogSegment& segment : segments) {
     for (const TimeEntry& entry : TimesIn(segment)) {
-      if (entry.wall_ns >= wall_ns) return place.value_or(entry.place);
+      if (entry.wall_ns >= wall_ns) {
+        if (!place) place = entry.place;
+        continue;
+      }
       // Lines that arrive within a tenth of a second have one entry.
       place = wall_ns - entry.wall_ns < kSecondNs ? std::optional(entry.place) : std::nullopt;
     }

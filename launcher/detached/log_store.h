@@ -47,6 +47,7 @@ class LogWriter {
  private:
   LogWriter(std::string folder, uint64_t limit_bytes);
   bool Begin();
+  bool OpenSegment(LogPlace begin);
   void Write(std::string_view bytes);
   void NoteTime(int64_t wall_ns);
   void RemoveOldest(uint64_t room);
@@ -67,7 +68,7 @@ class LogReader {
   // writer had removed.
   std::string Read(size_t most);
   LogPlace place() const { return place_; }
-  // Lines that were missed since the last call.
+  // Lines that were missed since the last call; one where only a part of a line was.
   uint64_t PopLostLines() { return std::exchange(lost_lines_, 0); }
 
  private:
@@ -81,8 +82,11 @@ class LogReader {
   uint64_t lost_lines_ = 0;
 };
 
+// Up to where there is output now, in bytes.
+uint64_t EndOfLog(const std::string& folder);
+
 // The beginning of the line from which on the output is no older than `wall_ns`, to a second; the
-// end of the output if all of it is older.
+// end of the output if all of it is older. Where the clock was set back, its later setting counts.
 LogPlace PlaceSince(const std::string& folder, int64_t wall_ns);
 
 // "hvdrun: 12 lines of older output are missing here ..."; without an end of line. Pure.

@@ -93,7 +93,7 @@ TEST_F(DetachedJobTest, ALinkIsRefused) {
   std::filesystem::create_directory_symlink(folder_ + "/real", folder_ + "/jobs");
   const auto made = MakeJobFolder(folder_ + "/jobs", "train");
   ASSERT_FALSE(made.ok());
-  EXPECT_THAT(made.status().message(), HasSubstr("is no folder"));
+  EXPECT_THAT(made.status().message(), HasSubstr("is a symbolic link"));
 }
 
 TEST_F(DetachedJobTest, IsReadAsItWasWritten) {
@@ -119,13 +119,41 @@ TEST_F(DetachedJobTest, DamagedOnesAreNoJobs) {
     std::ofstream(folder + "/job") << text;
     EXPECT_FALSE(ReadDetachedJob(folder).ok()) << text;
   }
-  EXPECT_TRUE(ReadDetachedJobs(folder_ + "/jobs")->empty());
+  std::vector<DamagedJob> damaged;
+  EXPECT_TRUE(ReadDetachedJobs(folder_ + "/jobs", &damaged)->empty());
+  ASSERT_EQ(damaged.size(), 5u) << "and are named";
+  for (const DamagedJob& one : damaged) {
+    EXPECT_THAT(one.reason, HasSubstr("has a file job that is damaged: "));
+    EXPECT_TRUE(RemoveDamagedJob(one).ok());
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/jobs"));
+}
+
+TEST_F(DetachedJobTest, OneThatIsBeingMadeIsNotDamaged) {
+  ASSERT_TRUE(MakeJobFolder(folder_ + "/jobs", "train").ok());
+  std::vector<DamagedJob> damaged;
+  EXPECT_TRUE(ReadDetachedJobs(folder_ + "/jobs", &damaged)->empty());
+  EXPECT_TRUE(damaged.empty());
+}
+
+TEST_F(DetachedJobTest, TheExitCodeNeedsNoMoreRoomAtTheEnd) {
+  const DetachedJob job = Example(*MakeJobFolder(folder_ + "/jobs", "train"));
+  EXPECT_EQ(ReadExitCode(job), std::nullopt);
+  ASSERT_TRUE(PrepareExitCode(job).ok());
+  EXPECT_EQ(ReadExitCode(job), std::nullopt) << "it has not ended";
+  const auto size = std::filesystem::file_size(job.PathOf("exit"));
+  for (int code : {0, 3, 143, 255}) {
+    WriteExitCode(job, code);
+    EXPECT_EQ(ReadExitCode(job), code);
+    EXPECT_EQ(std::filesystem::file_size(job.PathOf("exit")), size);
+  }
 }
 
 TEST_F(DetachedJobTest, AFolderThatIsRefusedIsNotTakenForAnEmptyOne) {
   EXPECT_TRUE(ReadDetachedJobs(folder_ + "/missing")->empty());
   ASSERT_EQ(::symlink("/tmp", (folder_ + "/jobs").c_str()), 0);
-  EXPECT_THAT(ReadDetachedJobs(folder_ + "/jobs").status().message(), HasSubstr("is no folder"));
+  EXPECT_THAT(ReadDetachedJobs(folder_ + "/jobs").status().message(),
+              HasSubstr("is a symbolic link"));
 }
 
 TEST_F(DetachedJobTest, NoFolderOnTheWayIsOpenToOthers) {
@@ -199,6 +227,9 @@ TEST(ParseSince, AgesAndTimes) {
   parts.tm_min = 30;
   parts.tm_isdst = -1;
   EXPECT_EQ(ParseSince("2026-01-31T12:30", kNow), std::mktime(&parts) * kSecond);
+  EXPECT_EQ(ParseSince("1s", kNow + 7), kNow + 7 - kSecond);
+  for (const char* ever : {"106752d", "4000000000d", "4000000000h"})
+    EXPECT_EQ(ParseSince(ever, kNow), 0) << ever;
   for (const char* bad : {"", "m", "-1m", "1x", "yesterday", "2026-13-01", "2026-01-31T"})
     EXPECT_FALSE(ParseSince(bad, kNow)) << bad;
 }

@@ -2,11 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -34,6 +39,10 @@ class LogStoreTest : public TemporaryFolderTest {
       if (bytes.empty()) return all;
       all += bytes;
     }
+  }
+  size_t FilesKept() const {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_),
+                                             std::filesystem::directory_iterator()));
   }
   uint64_t BytesKept() const {
     uint64_t bytes = 0;
@@ -158,6 +167,55 @@ TEST_F(LogStoreTest, SinceATime) {
   EXPECT_EQ(since(98 * kLineNs), Lines(98, 100));
   EXPECT_EQ(since(200 * kLineNs), "");
   EXPECT_EQ(since(0), Lines(0, 100));
+}
+
+TEST_F(LogStoreTest, SinceATimeAfterTheClockWasSetBack) {
+  const auto writer = Writer(kUnlimited);
+  writer->Append("ahead\n", kBegin + 3600 * kLineNs);
+  for (int number = 0; number < 10; ++number)
+    writer->Append(Line(number), kBegin + number * kLineNs);
+  LogReader reader(folder_, PlaceSince(folder_, kBegin + 7 * kLineNs));
+  EXPECT_EQ(Rest(reader), Lines(7, 10));
+}
+
+TEST_F(LogStoreTest, APartOfALineThatIsMissingIsCounted) {
+  {
+    const auto writer = Writer(kUnlimited);
+    writer->Append("half of a l", 0);
+  }
+  std::ofstream(folder_ + Format("/output.{:020}.{:020}", 13, 0)) << "ne\n";
+  LogReader reader(folder_, {});
+  EXPECT_EQ(reader.Read(4096), "half of a l");
+  EXPECT_EQ(reader.Read(4096), "ne\n");
+  EXPECT_EQ(reader.PopLostLines(), 1u);
+}
+
+TEST_F(LogStoreTest, ANewWriterNeedsNoNewFile) {
+  Writer(kUnlimited)->Append("one\n", 0);
+  const size_t files = FilesKept();
+  const auto writer = Writer(kUnlimited);
+  writer->Append("two\n", 0);
+  EXPECT_EQ(FilesKept(), files);
+  LogReader reader(folder_, {});
+  EXPECT_EQ(Rest(reader), "one\ntwo\n");
+  EXPECT_EQ(EndOfLog(folder_), 8u);
+}
+
+TEST_F(LogStoreTest, SegmentsKeepTheLimitOfFileSizes) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{4000, before.rlim_max};
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  {
+    const auto writer = Writer(kUnlimited);
+    for (int number = 0; number < 3000; ++number) writer->Append(Line(number), 0);
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  LogReader reader(folder_, {});
+  EXPECT_EQ(Rest(reader), Lines(0, 3000));
+  EXPECT_EQ(reader.PopLostLines(), 0u);
 }
 
 TEST_F(LogStoreTest, FilesAreForTheirOwnerOnly) {
