@@ -301,6 +301,11 @@ std::string CannotStart(const SpawnRequest& request, int error) {
              Printable(request.directory, kMaxShownPath) + "; try " +
              (program.ends_with(".py") ? "python " : "./") + shown;
     }
+    if (program.ends_with(".py")) {
+      return "there is no script " + Quoted(program, kMaxShownPath) + " in " +
+             Printable(request.directory, kMaxShownPath) +
+             ", and no command of that name in PATH; check the spelling and the folder";
+    }
     return subject + " was not found in PATH (" +
            Printable(ValueOf(request.environment, "PATH", kDefaultPath), kMaxShownPath) +
            "); check the spelling or give its full path";

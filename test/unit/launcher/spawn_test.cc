@@ -41,6 +41,8 @@ TEST(CannotStart, SaysWhatWouldWork) {
   request.environment = {"PATH=/a:/b"};
   request.argv = {"trian"};
   EXPECT_THAT(CannotStart(request, ENOENT), HasSubstr("'trian' was not found in PATH (/a:/b)"));
+  request.argv = {"train.py"};
+  EXPECT_THAT(CannotStart(request, ENOENT), HasSubstr("no script 'train.py' in /tmp"));
   request.argv = {"./train.py"};
   EXPECT_THAT(CannotStart(request, ENOENT),
               HasSubstr("'./train.py' does not exist (looked in /tmp)"));
