@@ -38,6 +38,36 @@ def test_rank_0_and_several_at_once_may_die(start, tmp_path, ranks):
     training.finish()
 
 
+# Rank 2 dies while the others wait for its gradient, at the end of a backward() of an optimizer that is no part of the state.
+TWO_OPTIMIZERS = """
+import os, signal
+import torch
+import horovod.torch as hvd
+hvd.init()
+model, other = torch.nn.Linear(1, 1), torch.nn.Parameter(torch.ones(1))
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), named_parameters=model.named_parameters())
+second = hvd.DistributedOptimizer(torch.optim.SGD([other], lr=1.0), named_parameters=[("other", other)])
+
+@hvd.elastic.run
+def train(state):
+    if hvd.size() == 3 and hvd.rank() == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    other.grad = None
+    (other * (hvd.rank() + 1)).sum().backward()
+    second.step()
+    assert float(other.grad) == 1.5, other.grad
+    print("trained as", hvd.rank(), "of", hvd.size(), flush=True)
+
+train(hvd.elastic.TorchState(model=model, optimizer=optimizer))
+"""
+
+
+def test_an_optimizer_beside_the_state_begins_anew_in_the_next_world(start):
+    job = start("-np", 3, "--min-np", 2, "--elastic", sys.executable, "-c", TWO_OPTIMIZERS)
+    assert job.finish() == 0, job.out + job.err
+    assert "trained as 0 of 2" in job.out and "trained as 1 of 2" in job.out, job.out
+
+
 def test_a_discovery_script_lets_the_job_grow_and_shrink(start, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("localhost:2\n")

@@ -66,7 +66,7 @@ import numpy
 import horovod.numpy as hvd
 hvd.init()
 print(hvd.allreduce(numpy.ones(4), op=hvd.Sum)[0], flush=True)
-time.sleep(0.2 * hvd.rank())
+time.sleep(1 + 0.2 * hvd.rank())  # by then all have woken up with the result
 if sys.argv[1] == "wait" and hvd.rank() == 1:
     hvd.allreduce(numpy.ones(4), name="of no other rank")
 os._exit(0)

@@ -316,7 +316,8 @@ def all_tests(tree):
     programs = [tree / "path" / name for name in ("cmake", "ctest", "python3", "clang-format", "clang-tidy", "clang++-19")]
     kubernetes = tree / ".cache/hvdrun/kubernetes-venv"
     old_jax = re.search(r"^OLD_JAX=\((.*?)\)", script.read_text(), re.M).group(1).split()
-    venvs = [tree / "venv", *(tree / f"venv-{version}" for version in old_jax)]
+    old_tensorflow = re.search(r"^OLD_TENSORFLOW=\((.*?)\)", script.read_text(), re.M).group(1).split()
+    venvs = [tree / "venv", *(tree / f"venv-{version}" for version in (*old_jax, *old_tensorflow))]
     tools = tree / ".cache/hvdrun/tools-venv"
     for path in (*programs, tools / "bin/mkdocs", tools / "bin/reuse", root / "build-asan/fuzz/fuzz_argv", *(venv / "bin/python" for venv in venvs), root / "scripts/build_wheel.sh",
                  kubernetes / "bin/python"):
@@ -368,7 +369,7 @@ def test_each_tier_runs_its_parts_and_names_them_with_their_budgets(tree, all_te
 @pytest.mark.parametrize("option, fails, named", [
     ("--ci", "--build --preset asan", "build of asan"),
     ("--quick", "--dry-run", "clang-format"),
-    ("--ci", "test/system", "test/system"),
+    ("--ci", "test/kubernetes", "test/kubernetes"),
     ("--ci", "--preset release -j", "unit, contract, simulation and model tests"),
 ])
 def test_a_part_that_fails_fails_the_run_and_the_others_go_on(all_tests, option, fails, named):

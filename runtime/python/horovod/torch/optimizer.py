@@ -530,13 +530,18 @@ class _DistributedOptimizer:
             self._begin_round(agreement.STEP)
             self._agree(agreement.STEP)
         except mpi_ops.HorovodInternalError as error:
-            if self._agreement.is_refused:
-                self._abandon()
-            self._finish_all(error, write=False)
-            self._reset_counters()
+            self._drop_what_failed(error)
             raise
         self._reset_counters()
         self._agreement.is_complete = True
+
+    def _drop_what_failed(self, error):
+        """Where the ranks cannot agree, mostly since the world has ended, the gradients are computed anew, perhaps in another world: an
+        optimizer that is no part of an elastic state is not told of that."""
+        if self._agreement.is_refused:
+            self._abandon()
+        self._finish_all(error, write=False)
+        self._reset_counters()
 
     # ---- agreement
 
@@ -560,12 +565,19 @@ class _DistributedOptimizer:
         return parameter, travel_name(parameter, 'backward.' + name, self.process_set)
 
     def _begin_end_of_backward(self):
-        self._begin_round(agreement.BACKWARD)
+        try:
+            self._begin_round(agreement.BACKWARD)
+        except mpi_ops.HorovodInternalError as error:
+            self._drop_what_failed(error)
+            raise
 
     def _end_backward(self):
         """Combines the gradients that all ranks have computed, and guards the others."""
         try:
             self._agree(agreement.BACKWARD)
+        except mpi_ops.HorovodInternalError as error:
+            self._drop_what_failed(error)
+            raise
         finally:
             for exchange in self._under_way:
                 self._watch(exchange.group, True)
