@@ -30,7 +30,7 @@ FUZZ_RUNS=5000
 declare -A SLOW_FUZZERS=([argv]=5 [discovered_hosts]=5)  # by what their runs are divided: milliseconds each
 FUZZ_SECONDS="${HVD_FUZZ_SECONDS:-600}"  # of each fuzzer, in --soak
 SLOW_UNDER_SANITIZERS='^contract_(backend|cross|cuda|engine|hosts)$'
-declare -A TOTAL=([quick]=120 [core]=720 [ci]=2115 [soak]=0)
+declare -A TOTAL=([quick]=120 [core]=720 [ci]=2100 [soak]=0)
 summary=()
 failures=0
 current="the beginning"
@@ -189,9 +189,9 @@ wheel() {
   current="$what"
   scripts/build_wheel.sh 2>&1 | tee "$scratch/wheel" || rc=${PIPESTATUS[0]}
   case $rc in
-    0) note ok $((SECONDS - start)) 120 "$what" && part "test/wheel" 30 wheel_tests ;;
+    0) note ok $((SECONDS - start)) 100 "$what" && part "test/wheel" 30 wheel_tests ;;
     3) left_out "$what: $(grep -m 1 'to be had' "$scratch/wheel" | sed 's/^\[[^]]*\] //')" ;;
-    *) note FAILED $((SECONDS - start)) 120 "$what" && failures=$((failures + 1)) && failed_tests "$scratch/wheel" ;;
+    *) note FAILED $((SECONDS - start)) 100 "$what" && failures=$((failures + 1)) && failed_tests "$scratch/wheel" ;;
   esac
 }
 
@@ -255,7 +255,7 @@ newest_torch() {
   torch_install=""
   cat "$scratch/torch"
   case $rc in
-    0) HVD_TEST_TIER="$variants" part "test/python and test/loops, newest PyTorch" 250 pytest_of "$TORCH_VENV/bin/python" 3 test/python test/loops ;;
+    0) HVD_TEST_TIER="$variants" part "test/python and test/loops, newest PyTorch" 240 pytest_of "$TORCH_VENV/bin/python" 3 test/python test/loops ;;
     3) left_out "test/python, newest PyTorch: not enough disk, see above" ;;
     *) part "PyTorch of PyPI could not be installed" 0 false ;;
   esac
@@ -287,9 +287,9 @@ if [[ $tier == quick ]]; then
   part "build of the unit tests" 40 build_unit_tests
   part "unit tests" 40 programs -L unit
 else
-  part "install" "$(of_tier 10 60)" scripts/install_deps.sh
+  part "install" "$(of_tier 10 30)" scripts/install_deps.sh
   if [[ $tier != core ]]; then
-    part "install for the sanitizers" 30 scripts/install_deps.sh --sanitizers  # before PyTorch's, since apt has one lock
+    part "install for the sanitizers" 15 scripts/install_deps.sh --sanitizers  # before PyTorch's, since apt has one lock
     begin_torch_install
     begin_tools_install
   fi
@@ -299,19 +299,19 @@ else
   part "test/architecture" 15 "$PYTHON" "${PYTEST[@]}" -p no:cacheprovider test/architecture
   [[ $tier == core ]] || with_tools
   part "unit, contract, simulation and model tests" 120 programs
-  part "test/python and test/loops, Debian's PyTorch" "$(of_tier 140 310)" pytest_of "$PYTHON" 3 test/python test/loops
-  part "test/system" "$(of_tier 110 330)" pytest_of "$PYTHON" 6 test/system
+  part "test/python and test/loops, Debian's PyTorch" "$(of_tier 140 300)" pytest_of "$PYTHON" 3 test/python test/loops
+  part "test/system" "$(of_tier 110 430)" pytest_of "$PYTHON" 6 test/system
 fi
 if [[ $tier == ci || $tier == soak ]]; then
   wheel
-  part "test/kubernetes" 30 kubernetes_tests
+  part "test/kubernetes" 15 kubernetes_tests
   part "build of asan" 300 scripts/build.sh asan
   part "unit and contract tests under asan" 95 asan_tests
   part "backends under asan" 30 asan_backends
   part "fuzzers, $FUZZ_RUNS runs each" 70 fuzz -runs="$FUZZ_RUNS" -seed=1
   newest_torch
-  from_pypi "newest TensorFlow" 80 "$TENSORFLOW_VENV" "test_tensorflow.py$tensorflow_soak" --pypi-tensorflow
-  from_pypi "newest JAX" 45 "$JAX_VENV" "test_jax.py$leaks" --pypi-jax
+  from_pypi "newest TensorFlow" 70 "$TENSORFLOW_VENV" "test_tensorflow.py$tensorflow_soak" --pypi-tensorflow
+  from_pypi "newest JAX" 40 "$JAX_VENV" "test_jax.py$leaks" --pypi-jax
 fi
 if [[ $tier == soak ]]; then
   for version in "${OLD_TENSORFLOW[@]}"; do
