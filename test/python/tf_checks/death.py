@@ -18,14 +18,14 @@ def step(xs):
 if sys.argv[1] == 'function':
     step = tf.function(step)
 values = [tf.ones([100]) for _ in range(20)]
-for number in range(10):
-    step(values)
-if hvd.rank() == 1:
-    if sys.argv[1] == 'sync':  # in its middle
-        hvd.elastic._broadcast_object(None, name='elastic.variables')
-    os._exit(7)
 state = hvd.elastic.TensorFlowState([tf.Variable(values[0])])
 try:
+    for number in range(10):  # rank 1 may be gone before rank 0 has the result of the last one
+        step(values)
+    if hvd.rank() == 1:
+        if sys.argv[1] == 'sync':  # in its middle
+            hvd.elastic._broadcast_object(None, name='elastic.variables')
+        os._exit(7)
     while True:
         state.sync() if sys.argv[1] == 'sync' else step(values)
 except (tf.errors.OpError, hvd.HorovodInternalError) as error:

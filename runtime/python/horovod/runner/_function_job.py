@@ -105,8 +105,8 @@ class _Results:
 
 
 def _read_results(channel, results):
-    """To the end of the job."""
-    with channel.makefile('rb', buffering=1 << 20) as pieces:
+    """To the end of the job. hvdrun that is killed resets the connection; what is missing then shows in `results`."""
+    with channel.makefile('rb', buffering=1 << 20) as pieces, contextlib.suppress(ConnectionResetError):
         while True:
             head = pieces.read(_PIECE.size)
             if len(head) < _PIECE.size:
