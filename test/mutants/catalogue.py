@@ -35,7 +35,7 @@ MUTANTS = [
     (f"{JOB}/elastic/elastic_change.cc", "if («!limit || elastic.resets + elastic.restarts < *limit») return true;",
      "!limit || elastic.resets + elastic.restarts <= *limit"),
     (f"{JOB}/elastic/elastic_notice.cc", "if («record.in_generation != 0 && record.leaving()») update", "record.leaving()"),
-    (f"{JOB}/elastic/elastic_seats.cc", "if («with_slot >= most») return {};", "with_slot > most"),
+    (f"{JOB}/elastic/elastic_seats.cc", "if («seats.size() < change.Needed()») return {};", "false"),
     (f"{JOB}/elastic/elastic_losses.cc", "if («record.leaving() || change.elastic.restart || change.elastic.stop_asked») {",
      "record.leaving() || change.elastic.restart"),
     (f"{JOB}/elastic/elastic_spares.cc", "if («!record.waiting() || !record.init.is_spare») return;", "!record.init.is_spare"),

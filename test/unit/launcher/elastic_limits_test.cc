@@ -72,10 +72,26 @@ TEST(ElasticLimits, HaveDefaults) {
 }
 
 TEST(ElasticLimits, AreRead) {
-  const Result<ElasticLimits> limits =
-      LimitsOf({"-np", "2", "--elastic", "--elastic-timeout", "2.5", "--init-timeout", "7",
-                "--reset-limit", "0", "--blacklist-cooldown-range", "10", "100", "--max-failures",
-                "3/5m", "--spares", "1", "--elastic-restart", "in-job"});
+  const Result<ElasticLimits> limits = LimitsOf({"-np",
+                                                 "2",
+                                                 "--min-np",
+                                                 "2",
+                                                 "--elastic",
+                                                 "--elastic-timeout",
+                                                 "2.5",
+                                                 "--init-timeout",
+                                                 "7",
+                                                 "--reset-limit",
+                                                 "0",
+                                                 "--blacklist-cooldown-range",
+                                                 "10",
+                                                 "100",
+                                                 "--max-failures",
+                                                 "3/5m",
+                                                 "--spares",
+                                                 "1",
+                                                 "--elastic-restart",
+                                                 "in-job"});
   ASSERT_TRUE(limits.ok()) << limits.status().message();
   EXPECT_EQ(limits->elastic_timeout, 2500ms);
   EXPECT_EQ(limits->init_timeout, 7s);
