@@ -85,7 +85,7 @@ Status ReadGroup(const AllocationFacts& facts, const Dialect& dialect, NodeGroup
   const std::optional<std::string> leader = facts.Text(dialect.leader);
   if (!leader) {
     return InvalidArgument(group.said_by + " is set and " + dialect.leader +
-                           " is not, so nobody knows where node 0 is");
+                           " is not, so node 0 cannot be found");
   }
   HVD_RETURN_IF_ERROR(ReadLeader(dialect.leader, *leader, group));
   if (dialect.port != nullptr && facts.Text(dialect.port)) {

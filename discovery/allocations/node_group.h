@@ -33,7 +33,7 @@ struct NodeGroup {
   std::vector<std::string> names;  // of all nodes
   std::string said_by;             // the variable that has their number
 };
-// Nothing where nobody says so. kInvalidArgument: one sentence about what does not fit.
+// Nothing where no variable names one. kInvalidArgument: one sentence about what does not fit.
 Result<std::optional<NodeGroup>> FindNodeGroup(const AllocationFacts& facts);
 // The same as hosts, on every node alike; also one node whose processes are counted.
 Result<std::optional<Allocation>> FindNodeAllocation(const AllocationFacts& facts);

@@ -6,12 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <utility>
 
 #include "launcher/channels/nodes/node_words.h"
+#include "launcher/channels/own_calls.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -51,7 +50,7 @@ class NodeDoor::Channel final : public HostChannel {
       : door_(std::move(door)),
         node_(node),
         unsent_(OrderText({std::move(command), 0})),
-        limit_(door_->io_) {}
+        later_(door_->io_) {}
   ~Channel() override { Forget(); }
 
   void Open(ChannelObserver& observer) override {
@@ -67,7 +66,7 @@ class NodeDoor::Channel final : public HostChannel {
       return Run(std::move(taken));
     }
     door_->takers_[node_] = this;
-    After(kFirstTrouble, [this] {
+    later_.After(kFirstTrouble, [this] {
       observer_->OnTrouble({ChannelStage::kConnect,
                             Format("it has not dialed port {} of this node; the same command, with "
                                    "the same key, is to run there",
@@ -96,7 +95,7 @@ class NodeDoor::Channel final : public HostChannel {
     closed_ = true;
     if (!pump_) return EndLater({ChannelStage::kClosed, ""});
     pump_->FinishWriting();
-    After(kCloseLimit, [this] { End({ChannelStage::kClosed, ""}); });
+    later_.After(kCloseLimit, [this] { End({ChannelStage::kClosed, ""}); });
   }
 
   void Kill() override {
@@ -128,33 +127,23 @@ class NodeDoor::Channel final : public HostChannel {
     reported_ = true;
     Forget();
     if (pump_) pump_->Close();
-    asio::post(door_->io_, [this, end, alive = std::weak_ptr<int>(alive_)] {
-      if (!alive.expired()) observer_->OnEnd(end);
-    });
+    later_.Post([this, end] { observer_->OnEnd(end); });
   }
   void End(const ChannelEnd& end) {
     if (!reported_) EndLater(end);
   }
   // Waits no more.
   void Forget() {
-    limit_.cancel();
+    later_.Cancel();
     const auto taker = door_->takers_.find(node_);
     if (taker != door_->takers_.end() && taker->second == this) door_->takers_.erase(taker);
-  }
-  template <typename Then>
-  void After(Duration time, Then then) {
-    limit_.expires_after(time);
-    limit_.async_wait([then, alive = std::weak_ptr<int>(alive_)](const asio::error_code& error) {
-      if (!error && !alive.expired()) then();
-    });
   }
 
   const std::shared_ptr<NodeDoor> door_;
   const uint32_t node_;
-  const std::shared_ptr<int> alive_ = std::make_shared<int>();
   std::string unsent_;  // of the order
   ChannelObserver* observer_ = nullptr;
-  asio::steady_timer limit_;
+  OwnCalls later_;
   std::unique_ptr<SealedPump> pump_;  // none: the node has not dialed
   bool heard_ = false, closed_ = false, reported_ = false;
 };

@@ -1,10 +1,10 @@
 #include "launcher/channels/step/agent_step.h"
 
 #include <asio/post.hpp>
-#include <asio/steady_timer.hpp>
 #include <utility>
 
 #include "launcher/bundle/remote_script.h"
+#include "launcher/channels/own_calls.h"
 #include "launcher/dial/invitation.h"
 #include "launcher/dial/sealed_pump.h"
 #include "launcher/jobs/job_id.h"
@@ -35,7 +35,7 @@ MeshConnectorOptions DoorOptions(const std::string& key) {
 class AgentStep::Member final : public HostChannel {
  public:
   Member(std::shared_ptr<AgentStep> step, StepHost host)
-      : step_(std::move(step)), host_(std::move(host)), limit_(step_->io_) {}
+      : step_(std::move(step)), host_(std::move(host)), later_(step_->io_) {}
   ~Member() override { step_->OnMemberGone(*this); }
 
   const StepHost& host() const { return host_; }
@@ -59,7 +59,7 @@ class AgentStep::Member final : public HostChannel {
     closed_ = true;
     if (!pump_) return EndOfLine(ChannelEnd{ChannelStage::kClosed, ""});
     pump_->FinishWriting();
-    After(kCloseLimit, [this] { EndOfLine(ChannelEnd{ChannelStage::kClosed, ""}); });
+    later_.After(kCloseLimit, [this] { EndOfLine(ChannelEnd{ChannelStage::kClosed, ""}); });
   }
 
   void Kill() override {
@@ -74,13 +74,13 @@ class AgentStep::Member final : public HostChannel {
   void OnLine(const std::string& words) {
     printed_ += words.empty() ? AgentGreeting(AgentId()) : WordsLine(words);
     if (!words.empty()) return;
-    After(step_->options_.patience, [this] {
+    later_.After(step_->options_.patience, [this] {
       step_->FallBack(*this, "its agent was started and did not connect to hvdrun in time");
     });
   }
 
   void Run(SealedLine line) {
-    limit_.cancel();
+    later_.Cancel();
     pump_ = std::make_unique<SealedPump>(
         step_->io_, std::move(line),
         BytePumpHandlers{[this](std::string_view bytes) { OnBytes(bytes); },
@@ -92,7 +92,7 @@ class AgentStep::Member final : public HostChannel {
 
   // The connection is over. Without an end, the step's words are waited for.
   void EndOfLine(std::optional<ChannelEnd> end, bool by_force = false) {
-    limit_.cancel();
+    later_.Cancel();
     if (pump_) pump_->Close();
     const bool new_end = !std::exchange(line_over_, true);
     if (end) end_ = std::move(end);
@@ -113,9 +113,8 @@ class AgentStep::Member final : public HostChannel {
   void ReportIfMay() {
     if (!end_ || !line_over_ || reported_ || (!step_->over_ && !step_->AnyOpen())) return;
     reported_ = true;
-    limit_.cancel();
-    asio::post(step_->io_, [this, alive = std::weak_ptr<int>(alive_)] {
-      if (alive.expired()) return;
+    later_.Cancel();
+    later_.Post([this] {
       const ChannelEnd end = *end_;
       observer_->OnEnd(end);
     });
@@ -150,25 +149,17 @@ class AgentStep::Member final : public HostChannel {
     if (end_) return;
     OnStepWords(step_->end_.said);
     if (end_) return;
-    After(kWordsLimit, [this] {
+    later_.After(kWordsLimit, [this] {
       end_ = EndBy(step_->end_);
       if (end_->reason.empty()) end_->reason = "its connection to hvdrun was closed";
       ReportIfMay();
     });
   }
-  template <typename Then>
-  void After(Duration time, Then then) {
-    limit_.expires_after(time);
-    limit_.async_wait([then, alive = std::weak_ptr<int>(alive_)](const asio::error_code& error) {
-      if (!error && !alive.expired()) then();
-    });
-  }
 
   const std::shared_ptr<AgentStep> step_;
   const StepHost host_;
-  const std::shared_ptr<int> alive_ = std::make_shared<int>();
   ChannelObserver* observer_ = nullptr;
-  asio::steady_timer limit_;
+  OwnCalls later_;
   std::string printed_;               // by the step, for this host
   std::unique_ptr<SealedPump> pump_;  // none: its agent has not connected
   std::optional<ChannelEnd> end_;     // once it is known
