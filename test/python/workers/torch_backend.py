@@ -220,17 +220,22 @@ def check_errors(rank, size):
         raise AssertionError('no error')
 
 
+def begin(backend, rank, size):
+    """The world and a group in it work."""
+    dist.init_process_group(backend)
+    own = torch.ones(1)
+    dist.all_reduce(own)
+    assert own.item() == size
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        dist.barrier(group=pair)
+
+
 def check_again(rank, size):
     """Ended and begun again in one process."""
     for backend in ('hvd', 'cpu:hvd', 'cpu:hvd,cuda:nccl' if dist.is_nccl_available() and torch.cuda.is_available() else 'hvd'):
         dist.destroy_process_group()
-        dist.init_process_group(backend)
-        own = torch.ones(1)
-        dist.all_reduce(own)
-        assert own.item() == size
-        pair = dist.new_group([0, 1])
-        if rank < 2:
-            dist.barrier(group=pair)
+        begin(backend, rank, size)
 
 
 def main():
