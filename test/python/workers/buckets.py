@@ -5,7 +5,7 @@ import warnings
 import torch
 
 import horovod.torch as hvd
-from horovod.torch import gradient_buckets
+from horovod.torch import gradient_buckets, optimizer
 
 warnings.filterwarnings('ignore', message='Using backward.. with create_graph')
 hvd.init()
@@ -108,6 +108,10 @@ if size > 1:
     refuses(other_order, 'disagree about what is in it: rank 0 has [')
     refuses(of_one_rank, 'ranks disagree about')
 assert not hvd.mpi_ops._handle_map
+# What was abandoned is freed in the order of the GPU's streams.
+hvd.barrier()
+optimizer._release_abandoned()
+assert not optimizer._abandoned and not hvd.mpi_ops._operations._streams
 # Nothing is left of it: the next ones have the names.
 follows_one_process()
 hvd.barrier()

@@ -409,7 +409,7 @@ class Operations:
         self.pending.pop(handle, None)
         output = entry[0]
         if self._streams:
-            self._follow(handle, output)
+            self.follow(handle, output)
         if error is not None:
             raise error
         if output is entry[1]:
@@ -421,7 +421,7 @@ class Operations:
         outcome = _library.wait_result(handle, len(entry.inputs), entry.splits_count)
         self.pending.pop(handle, None)
         if self._streams:
-            self._follow(handle)
+            self.follow(handle)
         if outcome.error is not None:
             raise outcome.error
         tensors = [self._adopt(tensor, address, rows)
@@ -430,7 +430,7 @@ class Operations:
             return tensors[0], self._framework.splits_to(outcome.received_splits)
         return tuple(tensors) if entry.grouped else tensors[0]
 
-    def _follow(self, handle, output=()):
+    def follow(self, handle, output=()):
         """The result is there for the stream in which the collective was started: another one that the caller works in
         now has to wait for it."""
         place = self._streams.pop(handle, None)

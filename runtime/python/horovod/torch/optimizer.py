@@ -806,8 +806,7 @@ class _DistributedOptimizer:
     def _abandon(self):
         """Forgets what is under way, which other ranks may never submit. Its tensors stay alive as long as the runtime may write to
         them."""
-        for handle in [handle for handle in _abandoned if _is_over(handle)]:
-            del _abandoned[handle]
+        _release_abandoned()
         for exchange in list(self._under_way):
             if exchange.handle is not None:
                 _abandoned[exchange.handle] = mpi_ops._handle_map.pop(exchange.handle), [
@@ -962,7 +961,17 @@ def _is_over(handle):
         return True
 
 
-_abandoned = {}  # handle -> tensors that the runtime may still work on
+_abandoned = {}  # handle -> (its entry of _handle_map, tensors that the runtime may still work on)
+
+
+def _release_abandoned():
+    """Frees the tensors of abandoned exchanges that are over. The GPU may be behind: whoever gets their memory next has to come after
+    the stream in which the exchange was started."""
+    for handle in [handle for handle in _abandoned if _is_over(handle)]:
+        kept = _abandoned.pop(handle)
+        mpi_ops._operations.follow(handle, kept[1])
+
+
 _numbers = itertools.count()
 _owners = {}  # id of a parameter -> (weak reference to it, to the optimizer that combines its gradients first)
 
