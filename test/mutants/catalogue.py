@@ -26,7 +26,7 @@ MUTANTS = [
     (f"{JOB}/report/first_cause.cc", "if («some_are_none && departure.is_consequence») continue;", "false"),
     (f"{JOB}/report/first_cause.cc", "by = «std::min(by, c.moment->at + c.moment->uncertainty)»;", "std::min(by, c.moment->at)"),
     (f"{JOB}/report/job_result.cc", "return «end && !end->ok() ? end->exit_code() : 1»;", "1"),
-    (f"{JOB}/report/report.cc", "if («rank.loss && !rank.ended_by_us()») {", "rank.loss.has_value()"),
+    (f"{JOB}/report/report.cc", "const bool left_its_peers = «rank.end && rank.end->ok()»;", "false"),
     (f"{JOB}/rank_transition.cc", "return «!moment || moment->at + moment->uncertainty + kClocksMayStep >= *state_.asked_at»;",
      "!moment || moment->at >= *state_.asked_at"),
     (f"{JOB}/state/rank_record.h", "return «!ended_by_us() && !forgiven» && (loss", "!ended_by_us()"),

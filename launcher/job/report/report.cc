@@ -58,7 +58,7 @@ std::string RankReport(const JobState& state) {
   std::string text = "hvdrun: " + Who(state, *cause) +
                      (left_its_peers ? " ended too early (" + DescribeCause(rank) + ").\n"
                                      : " failed: " + DescribeCause(rank) + ".\n");
-  if (rank.loss && !rank.ended_by_us()) {
+  if (rank.loss) {
     text += "  It had called hvd.init() and not hvd.shutdown()" + rank.loss->doing + ".\n";
   }
   size_t alike_count = 0;

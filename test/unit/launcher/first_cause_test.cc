@@ -159,6 +159,15 @@ TEST(FirstCause, TheDepartureThatComesFirstUnlessItIsAConsequence) {
   }
 }
 
+TEST(FirstCause, TheUncertaintyOfTheEarlierClockCounts) {
+  const std::vector<HostClock> clocks = {ClockAhead(kAhead[0], milliseconds(10)),
+                                         ClockAhead(kAhead[1])};
+  const Departure first = At(0, 0, seconds(101));
+  const auto signal_after = [](Duration d) { return Signalled(At(1, 1, seconds(101) + d)); };
+  EXPECT_EQ(FirstCause({first, signal_after(milliseconds(4))}, clocks), 1U);
+  EXPECT_EQ(FirstCause({first, signal_after(milliseconds(8))}, clocks), 0U);
+}
+
 TEST(FirstCause, AHostWhoseClockIsNotKnownMayHaveBeenTheFirst) {
   const std::vector<HostClock> clocks = {ClockAhead(kAhead[0]), HostClock()};
   const Departure known = At(0, 0, seconds(101)), unknown = At(1, 1, seconds(500));

@@ -243,6 +243,18 @@ TEST(Membership, AHostThatLeavesTheListIsDismissed) {
   EXPECT_FALSE(job.state.elastic.any_finished);
 }
 
+TEST(Membership, AHostThatLeavesBeforeItsWorkerIsAMemberStopsNobody) {
+  Script job(Limits(1, 1, 2));
+  job.Run(1);
+  job.List({{"a", 1}, {"b", 1}});
+  job.On(AgentIsReady{1});
+  job.Start(1);
+  job.List({{"a", 1}});
+  job.On(Tick{});
+  EXPECT_EQ(job.state.elastic.notice, CommitNotice::kNone);
+  EXPECT_THAT(job.Members(), ElementsAre(0));
+}
+
 TEST(Membership, AListOfOtherHostsOnlyKeepsTheState) {
   Script job(Limits(1, 2, 2));
   job.Run(2);
@@ -713,6 +725,32 @@ TEST(Membership, TheMemoryOfASpareIsTold) {
   job.On(MemoryTold{2, 312'400'000});
   EXPECT_THAT(job.told, HasSubstr("a spare is ready on host a (pid 102); it holds 312 MB"));
   EXPECT_EQ(job.Find<AskMemory>(), nullptr) << "once";
+}
+
+TEST(Membership, TheMemoryOfASpareThatHasAPlaceByThenIsNotTold) {
+  Script job(LimitsWithASpare(1, 2, 2));
+  job.StartTwoOf(3);
+  job.Join({0, 1});
+  job.After(seconds(1));
+  job.Start(2);
+  job.Join({2});
+  job.Die(1);
+  job.Join({0});
+  EXPECT_THAT(job.Members(), ElementsAre(0, 2));
+  job.On(MemoryTold{2, 312'400'000});
+  EXPECT_THAT(job.told, Not(HasSubstr("a spare is ready")));
+}
+
+TEST(Membership, ARankThatIsLostOnceTheJobIsAskedToStopIsNoFailure) {
+  ElasticLimits limits = Limits(1, 2, 2);
+  limits.failures = {0, std::nullopt};
+  for (const bool stop : {false, true}) {
+    Script job(limits);
+    job.Run(2);
+    if (stop) job.On(StopAsked{SIGTERM, {}});
+    job.Die(1);
+    EXPECT_EQ(job.state.failure.has_value(), !stop);
+  }
 }
 
 TEST(Membership, AStopIsAfterAStep) {

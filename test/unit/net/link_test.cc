@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <random>
+#include <thread>
+#include <utility>
 
 #include "runtime/base/text/hex_text.h"
 #include "runtime/net/kv_store.h"
@@ -155,6 +158,35 @@ TEST(Link, TheDoorSaysWhoCame) {
   ASSERT_TRUE(visitor.ok()) << visitor.status().message();
   EXPECT_EQ(visitor->pid, ::getpid());
   EXPECT_EQ(AcceptLink(listener->get()).status().code(), Code::kInProgress);
+}
+
+// A thread's own user, by the kernel's call: the C library's changes that of all threads.
+TEST(Link, AnotherUserIsTurnedAwayAtBothEnds) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const std::string name = "hvd.link_test.users." + std::to_string(::getpid());
+  const auto as_nobody = [](auto act) {
+    std::thread([&act] {
+      ASSERT_EQ(::syscall(SYS_setresuid, -1, 65534, -1), 0);
+      act();
+    }).join();
+  };
+  Result<UniqueFd> own = ListenLink(name);
+  ASSERT_TRUE(own.ok()) << own.status().message();
+  UniqueFd visitor;
+  as_nobody([&] {
+    Result<UniqueFd> client = ConnectLink(name);  // root may listen for anybody
+    ASSERT_TRUE(client.ok()) << client.status().message();
+    visitor = std::move(*client);
+  });
+  EXPECT_EQ(AcceptLink(own->get()).status().code(), Code::kInProgress);
+
+  UniqueFd foreign;
+  as_nobody([&] {
+    Result<UniqueFd> listener = ListenLink(name + ".foreign");
+    ASSERT_TRUE(listener.ok()) << listener.status().message();
+    foreign = std::move(*listener);
+  });
+  EXPECT_EQ(ConnectLink(name + ".foreign").status().code(), Code::kAborted);
 }
 
 }  // namespace
