@@ -612,6 +612,7 @@ TEST(Job, LeavingTheOthersInAnGenerationWithCode0IsAFailure) {
   job.Exit(0, 5);
   EXPECT_EQ(FirstFailedRank(job.state), 1u);
   EXPECT_EQ(ExitCode(job.state), 1);
+  EXPECT_THAT(Report(job.state), testing::HasSubstr("rank 1 on host h0 (pid 101) ended too early"));
 }
 
 Verdict AVerdict(bool never_ends) {
