@@ -23,6 +23,7 @@
 #include "launcher/agent/workers/binding.h"
 #include "launcher/agent/workers/machine_part.h"
 #include "launcher/agent/workers/master_port.h"
+#include "launcher/agent/workers/torch_version.h"
 #include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/agent/workers/worker_set.h"
 #include "launcher/agent/workers/worker_signals.h"
@@ -41,8 +42,11 @@
 #include "launcher/process/one_process.h"
 #include "launcher/process/oom.h"
 #include "launcher/process/process_tree.h"
+#include "launcher/process/recorder_folder.h"
+#include "launcher/process/spawn.h"
 #include "launcher/process/uncaught.h"
 #include "launcher/relay/relay_end.h"
+#include "launcher/stall/flight_reader.h"
 #include "launcher/stall/rank_examiner.h"
 #include "launcher/stall/silence_watch.h"
 #include "launcher/stall/stack_reader.h"
@@ -115,6 +119,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void TakePlaces();
   void Start(StartJob start);
   void StartWorkers();
+  WorkerLink::Recorder OpenRecorder();
   void PassOn(const SignalWorkers& message);
   bool AskToStop(int signal);
   void Finish();
@@ -149,6 +154,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   RankExaminer examiner_;
   RecorderReader recorders_;
   StackReader stacks_;
+  FlightReader flights_;
   SilenceWatch silence_watch_;
   JobTuner tuner_;
 };
@@ -195,6 +201,7 @@ Agent::Agent(AgentOptions options)
       examiner_(io_, clock_, [this](const ToDriver& message) { Send(message); }),
       recorders_(io_, [this](const ToDriver& message) { driver_.Send(message); }),
       stacks_(io_, [this](const ToDriver& message) { driver_.Send(message); }),
+      flights_(io_, clock_, [this](const ToDriver& message) { driver_.Send(message); }),
       silence_watch_(
           io_, clock_,
           {[this] { return workers_.Running(); }, [this] { return generations_.in_use(); },
@@ -258,6 +265,7 @@ void Agent::OnDriverMessage(ToAgent message) {
       [this](const AskCounts& question) { recorders_.Answer(question); },
       [this](const AskRings& question) { recorders_.Answer(question); },
       [this](const AskStacks& question) { stacks_.Answer(question, workers_.Running()); },
+      [this](const AskFlight& question) { flights_.Answer(question, workers_.Running()); },
       [this](const TraceTaken& taken) { traces_.Taken(taken.bytes); },
       [this](const TreeDown& entries) { tree_.Down(entries); },
       [this](const UseRelay& use) { relay_.Use(use); },
@@ -355,6 +363,7 @@ void Agent::StartWorkers() {
   examiner_.Watch(generations_.Open());
   WorkerLink link{MakeLinkAddress(options_.job_id), options_.job_id};
   if (std::optional<JobPlace> place = PlaceHere()) link.job_place = JobPlaceText(*place);
+  link.recorder = OpenRecorder();
   if (!job.listen_addresses.empty()) link.interface = InterfaceOf(job.listen_addresses.front());
   // Only the agents of other hosts have a limit for hvdrun's silence.
   if (job.silence_limit_ms > 0) link.login = LoginHere(job.environment);
@@ -370,6 +379,23 @@ void Agent::StartWorkers() {
   silence_watch_.Begin(std::chrono::milliseconds(std::max<int64_t>(job.script_warning_ms, 0)));
 }
 
+// Where the workers have a PyTorch with a flight recorder.
+WorkerLink::Recorder Agent::OpenRecorder() {
+  const StartJob& job = start();
+  WorkerLink::Recorder recorder;
+  if (job.script_warning_ms <= 0 || job.slots.empty()) return recorder;
+  std::string path = kDefaultPath;
+  for (const std::string& entry : WorkerEnvironment(job, 0, {}, {}, {})) {
+    if (entry.starts_with("PATH=")) path = entry.substr(entry.find('=') + 1);
+  }
+  const std::optional<TorchVersion> torch = FindTorch(job.argv, path, job.directory);
+  if (!torch || RecorderVariables(*torch, "").empty()) return recorder;
+  recorder = {RecorderFolder(options_.job_id, ::getppid()), *torch};
+  if (!MakeRecorderFolder(recorder.folder)) return {};
+  flights_.Open(recorder.folder);
+  return recorder;
+}
+
 // Long before the job starts: one that waits for slow hosts may lose a connection, too.
 void Agent::Await(AwaitDriver await) {
   if (Status open = driver_.Await(std::move(await)); !open.ok())
@@ -380,6 +406,7 @@ void Agent::Await(AwaitDriver await) {
 
 bool Agent::OnWorkerExit(uint32_t slot, int pid, bool killed) {
   generations_.NoteExit(slot, pid);
+  flights_.NoteFailure(workers_.NumberOf(slot));
   return killed && oom_baseline_.Take(oom_.Kills());
 }
 
@@ -419,6 +446,7 @@ void Agent::FinishIfSilent() {
   if (!finishing_ || said_gone_ || driver_.HasOutputToSend() || !host_.OutputEnded()) return;
   if (!traces_.Finish()) return;
   said_gone_ = true;
+  flights_.Close();
   tree_.Close();
   generations_.DropPage();
   Send(AgentGone{});
@@ -461,6 +489,7 @@ void Agent::OnWardenGone() {
 // Without a driver, nobody would remove the cgroup if the warden were killed before its turn.
 void Agent::End(int code) {
   code_ = code;
+  flights_.Close();
   if (orphaned_) RemoveCgroup(options_.job_id, Duration::zero());
   tree_.Close();
   io_.stop();

@@ -15,6 +15,7 @@
 #include "launcher/process/one_process.h"
 #include "launcher/process/process_end.h"
 #include "launcher/process/process_tree.h"
+#include "launcher/process/recorder_folder.h"
 
 namespace hvd {
 namespace {
@@ -119,6 +120,7 @@ int RunUnderWarden(const std::string& job_id, const std::function<int(WardenLine
   int code = WaitFor(pid);
   if (!ReapAndCheckNoChildren() || code != 0) KillEverything(job_id, strangers, kKillLimit);
   RemoveCgroup(job_id);
+  RemoveRecorderFolder(RecorderFolder(job_id, ::getpid()));
   return code;
 }
 

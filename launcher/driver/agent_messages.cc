@@ -95,6 +95,7 @@ void AgentMessages::On(uint32_t host, const TimeTold& told) {
 }
 
 void AgentMessages::On(uint32_t, const WorkerStarted& started) {
+  parts_.flights.ForgetFailure();  // of ranks that this one replaces
   parts_.screen.WorkerStarted();
   parts_.events.Push(started);
 }
@@ -146,8 +147,25 @@ void AgentMessages::On(uint32_t host, const ScriptObserved& observed) {
       return parts_.agents.BreakUnless(host, own);
   }
   parts_.script_stalls.Take(host, observed);
-  if (std::optional<ScriptStall> stall = parts_.script_stalls.Look(ScriptRanksOf(parts_.state)))
+  std::optional<ScriptStall> stall = parts_.script_stalls.Look(ScriptRanksOf(parts_.state));
+  if (!stall) return;
+  parts_.flights.Begin(std::move(*stall), parts_.HostsAtWork(), now_);
+  TellScriptStall(now_);
+}
+
+void AgentMessages::On(uint32_t host, const FlightTold& told) {
+  for (const FlightRecord& record : told.records) {
+    if (Status own = CheckWorker(record.worker, host, parts_.state.plan.ranks); !own.ok())
+      return parts_.agents.BreakUnless(host, own);
+  }
+  parts_.flights.Take(host, told);
+  TellScriptStall(now_);
+}
+
+void AgentMessages::TellScriptStall(TimePoint now) {
+  if (std::optional<ScriptStall> stall = parts_.flights.Result(parts_.options.plan.size(), now))
     parts_.events.Push(*stall);
+  parts_.tick_moved = true;
 }
 
 void AgentMessages::On(uint32_t host, const WantKey& want) {

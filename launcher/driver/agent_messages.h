@@ -46,6 +46,8 @@ class AgentMessages {
   // Asks the agent for its time when that is due, so that departures of ranks on different hosts
   // can be put in order.
   void AskTimeIfDue(uint32_t host, TimePoint now);
+  // At the tick, and when a host has answered.
+  void TellScriptStall(TimePoint now);
 
  private:
   Status MaySay(uint32_t host, const ToDriver& message) const;
@@ -96,6 +98,7 @@ class AgentMessages {
   }
   void On(uint32_t host, const RanksExamined& examined);
   void On(uint32_t host, const ScriptObserved& observed);
+  void On(uint32_t host, const FlightTold& told);
   void On(uint32_t host, const CommitsHeld& held) { parts_.events.Push(CommitsHeldBy{host, held}); }
   void On(uint32_t host, const StopRequested& request) {
     parts_.events.Push(StopAsked{request.signal, {}, host});

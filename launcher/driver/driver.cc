@@ -282,7 +282,9 @@ int Driver::Finish() {
   CloseTimelines();
   host_watch_.reset();
   signals_.Close();  // a job that waits for its reader can be interrupted
-  const std::string last = Report(state) + Hint(parts_) + CodeLine(state) +
+  const std::string recorded =
+      state.failure ? parts_.flights.LinesOfFailure(parts_.options.plan.size()) : "";
+  const std::string last = Report(state) + recorded + Hint(parts_) + CodeLine(state) +
                            WriteErrorFileIfFailed(state, parts_.options);
   const auto patience = EndedByItself(state) ? kPatience : kOutputLimit;
   if (function_channel_) function_channel_->Finish(patience);
@@ -403,9 +405,9 @@ void Driver::ScheduleDeadline() {
 
 // The earliest tick of the parts.
 void Driver::ScheduleTick() {
-  tick_timer_.expires_at(
-      std::min({parts_.agents.NextTick(), parts_.cleanups.NextTick(), parts_.tree.NextTick(),
-                parts_.troubles.NextTick(SteadyNow()), parts_.stalls.NextTick()}));
+  tick_timer_.expires_at(std::min({parts_.agents.NextTick(), parts_.cleanups.NextTick(),
+                                   parts_.tree.NextTick(), parts_.troubles.NextTick(SteadyNow()),
+                                   parts_.stalls.NextTick(), parts_.flights.NextTick()}));
   tick_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;
     Tick(SteadyNow());
@@ -423,6 +425,7 @@ void Driver::Tick(TimePoint now) {
     events_.Push(*broken);
   if (std::optional<StallExplained> stall = parts_.stalls.Result(parts_.options.plan, now))
     events_.Push(*stall);
+  messages_.TellScriptStall(now);
   parts_.cleanups.Tick(now);
   for (const auto& [host, reason] : parts_.tree.TakeOverdue(now)) parts_.agents[host].Break(reason);
 }

@@ -31,6 +31,7 @@ DriverParts::DriverParts(DriverOptions the_options, EventQueue& the_events, Time
       stalls([this](uint32_t host, const ExamineRanks& question) { agents.Send(host, question); }),
       script_stalls(ScriptWarningMs(options.settings),
                     int64_t{1000} * options.settings.stall_shutdown_seconds),
+      flights([this](uint32_t host, const AskFlight& question) { agents.Send(host, question); }),
       clock_schedule(options.plan.hosts.size()),
       free_ports(options.plan.hosts.size()),
       facts(options.plan.hosts.size()),

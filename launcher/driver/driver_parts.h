@@ -30,6 +30,7 @@
 #include "launcher/output/screen.h"
 #include "launcher/output/stdin_reader.h"
 #include "launcher/relay/relay_switch.h"
+#include "launcher/stall/flight_rounds.h"
 #include "launcher/stall/script_rounds.h"
 #include "launcher/stall/stall_rounds.h"
 #include "launcher/tree/tree_router.h"
@@ -83,6 +84,7 @@ struct DriverParts {
   ForwardedSignals forwarded_signals;
   StallRounds stalls;
   ScriptRounds script_stalls;
+  FlightRounds flights;
   ClockSchedule clock_schedule;
   RemoteCleanups cleanups;
   // By host: the port for MASTER_PORT that its agent holds, and the facts that it reported.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "launcher/process/process_host.h"
+#include "launcher/process/recorder_folder.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -208,6 +209,17 @@ void SetGpu(Variables& v, const StartJob& start, const std::string& gpu) {
                   Variable{"PCI_BUS_ID", "so that GPUs have the numbers of nvidia-smi"});
 }
 
+// A job without the check of stalls has none.
+void SetRecorder(Variables& v, const WorkerLink::Recorder& recorder, uint32_t worker) {
+  if (recorder.folder.empty()) return;
+  const std::string stem = RecorderStem(recorder.folder, worker);
+  for (const RecorderVariable& variable : RecorderVariables(recorder.version, stem)) {
+    if (variable.also != nullptr && v.contains(variable.also)) continue;
+    v.try_emplace(variable.name,
+                  Variable{variable.value, "so that a hang names the collective; -x wins"});
+  }
+}
+
 // How a worker with our runtime finds its agent.
 void SetAgent(Variables& v, const StartJob& start, uint32_t slot, const WorkerLink& link,
               const InstallPaths& paths) {
@@ -258,6 +270,7 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   v["PYTHONUNBUFFERED"] = {"1", "so that output comes at once"};
   for (const std::string& entry : start.worker_environment) Set(v, entry, kSetting);
   for (const std::string& entry : start.given_environment) Set(v, entry, kGiven);
+  SetRecorder(v, link.recorder, start.workers.empty() ? placement.rank : start.workers[slot]);
   SetGpu(v, start, share.gpu);
   SetSlot(v, start, placement);
   if (!link.launcher_environment.empty()) v["HOROVOD_CONTROLLER"] = {"mpi", kSlot};
@@ -308,6 +321,9 @@ std::string PrintEnvText(const ExplainedEnvironment& environment) {
   text +=
       "# with several hosts also, unless they are set: GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME, "
       "the interface at which the other hosts reach this one\n";
+  text +=
+      "# with PyTorch 2.5 and newer also, unless they are set: the variables of its flight "
+      "recorder, whose dumps explain a hang\n";
   for (const auto& [name, why] : environment.left_out) {
     text += "# not passed on: " + OnOneLine(name) + ", because " + why + "\n";
   }

@@ -9,6 +9,7 @@
 
 #include "launcher/bundle/install_paths.h"
 #include "launcher/environment/host_login.h"
+#include "launcher/environment/torch_recorder.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {
@@ -23,6 +24,12 @@ struct WorkerLink {
   // "NAME=value", of the launcher in whose place the worker is (launcher/places).
   std::vector<std::string> launcher_environment = {};
   HostLogin login = {};  // on another host than hvdrun's
+  // Of PyTorch in the workers.
+  struct Recorder {
+    std::string folder = {};  // of its pipes and dumps; empty: it is left alone
+    TorchVersion version = {};
+  };
+  Recorder recorder = {};
 };
 
 // The cores that it may use, and its GPU.

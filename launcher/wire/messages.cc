@@ -30,6 +30,13 @@ void Fields(auto& f, MaybeConst<ScriptObservation> auto& m) {
   f(m.worker, m.pid, m.state, m.blocked_in, m.silent_ms, m.still_ms, m.cpu_permille, m.bytes_moved,
     m.sampled, m.sample_ms, m.same_ms, m.call, m.may_compute, m.once, m.site, m.inside, m.trouble);
 }
+void Fields(auto& f, MaybeConst<FlightEntry> auto& m) {
+  f(m.number, m.is_message, m.state, m.operation, m.tensors, m.type, m.inputs, m.outputs);
+}
+void Fields(auto& f, MaybeConst<FlightGroup> auto& m) {
+  f(m.name, m.description, m.ranks, m.last, m.entries);
+}
+void Fields(auto& f, MaybeConst<FlightRecord> auto& m) { f(m.worker, m.rank, m.trouble, m.groups); }
 void Fields(auto& f, MaybeConst<ProcessEnd> auto& m) { f(m.by_signal, m.value); }
 void Fields(auto& f, MaybeConst<CommandFacts> auto& m) {
   f(m.program, m.directory, m.found, m.real, m.version, m.error, m.directory_error);
@@ -140,6 +147,8 @@ void Fields(auto& f, MaybeConst<AskCounts> auto& m) { f(m.number, m.measure_ms);
 void Fields(auto& f, MaybeConst<AskRings> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<AskStacks> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<StacksTold> auto& m) { f(m.number, m.workers); }
+void Fields(auto& f, MaybeConst<AskFlight> auto& m) { f(m.number); }
+void Fields(auto& f, MaybeConst<FlightTold> auto& m) { f(m.number, m.records); }
 void Fields(auto& f, MaybeConst<ScriptObserved> auto& m) { f(m.ranks); }
 void Fields(auto& f, MaybeConst<RingsOver> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<CountsTold> auto& m) {

@@ -12,6 +12,7 @@
 
 #include "launcher/process/process_end.h"
 #include "launcher/wire/command_facts.h"
+#include "launcher/wire/flight_record.h"
 #include "launcher/wire/plan.h"
 #include "launcher/wire/rank_facts.h"
 #include "launcher/wire/script_observation.h"
@@ -252,6 +253,11 @@ struct AskCounts {
 };
 // Asks for the Python stacks of the workers that run on a host. Answered by StacksTold.
 struct AskStacks {
+  uint32_t number = 0;
+};
+// Asks for what PyTorch's flight recorders have recorded in the workers of a host. Answered by
+// FlightTold.
+struct AskFlight {
   uint32_t number = 0;
 };
 // Asks for the contents of the trace rings of a host. Answered by RingTold for each rank of the
@@ -536,6 +542,12 @@ struct StacksTold {
 struct ScriptObserved {
   std::vector<ScriptObservation> ranks;
 };
+// The answer to AskFlight. Number 0: nothing was asked; a worker has ended, and its PyTorch has
+// written a dump before.
+struct FlightTold {
+  uint32_t number = 0;
+  std::vector<FlightRecord> records;  // none: no worker records, or none can be asked from outside
+};
 // Like TraceRecords, of a ring as it is.
 struct RingTold {
   uint32_t number = 0;
@@ -562,7 +574,7 @@ using ToAgent =
                  OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
                  AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit,
                  TraceTaken, AskMemory, ExamineRanks, AskCounts, AskRings, AwaitPlaces,
-                 MasterPortTaken, ForwardSignal, AskStacks>;
+                 MasterPortTaken, ForwardSignal, AskStacks, AskFlight>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
@@ -571,7 +583,7 @@ using ToDriver =
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
                  MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
                  PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded, GenerationIdle,
-                 StacksTold, ScriptObserved>;
+                 StacksTold, ScriptObserved, FlightTold>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -36,6 +36,9 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
       CountsTold{1, 3, 9, {{0, 1, RankActivity::kWaiting, 1, 2, 3, 4, 5, 6, 0, "grad"}}}));
   seeds.push_back(EncodeToDriver(StacksTold{1, {{2, "text", ""}}}));
   seeds.push_back(EncodeToDriver(ScriptObserved{{{}}}));
+  FlightEntry entry{7, 0, FlightState::kStarted, "all_reduce", "Float [4]", "Float", 4, 4};
+  seeds.push_back(
+      EncodeToDriver(FlightTold{1, {{2, 3, "", {{"0", "default_pg", {0, 1}, 7, {entry}}}}}}));
   seeds.push_back(EncodeToDriver(RingTold{1, 2, 3, 4, std::string(32, 0)}));
   seeds.push_back(EncodeToAgent(BeginGeneration{1}));
   seeds.push_back(EncodeToAgent(BreakGeneration{1, "reason"}));

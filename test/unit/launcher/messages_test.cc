@@ -71,6 +71,7 @@ std::vector<ToAgent> OneOfEachToAgent() {
   all.emplace_back(AskCounts{1, 5000});
   all.emplace_back(AskRings{1});
   all.emplace_back(AskStacks{1});
+  all.emplace_back(AskFlight{1});
   all.emplace_back(AwaitPlaces{});
   all.emplace_back(AddWorkers{{2}, {{2, 1, 0, 1, 0, 2}}, 3, 0, "10.0.0.1", 4711, 1, "stock"});
   all.emplace_back(SignalWorker{1, 9});
@@ -133,6 +134,17 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(ScriptObserved{{{1, 2, "S", "futex", 3, 4, 5, 6, 1, 7, 8, "all_reduce", 1, 0,
                                     "a.py:1 in f", "g (b.py)", "why"},
                                    {}}});
+  all.emplace_back(
+      FlightTold{1,
+                 {{2,
+                   3,
+                   "",
+                   {{"0",
+                     "default_pg",
+                     {0, 1},
+                     7,
+                     {{7, 0, FlightState::kStarted, "all_reduce", "Float [4]", "Float", 4, 5}}}}},
+                  {4, 5, "why", {}}}});
   all.emplace_back(PlacesRefused{"no"});
   all.emplace_back(PlaceTaken{1, 2});
   all.emplace_back(MasterPortTaken{7, 29500, "h"});
@@ -179,6 +191,7 @@ constexpr const char* kToAgentBytes[] = {
     "1d0100000088130000",
     "1e01000000",
     "2201000000",
+    "2301000000",
     "1f",
     "15010000000200000001000000020000000100000000000000010000000000000002000000030000000008000000"
     "31302e302e302e3167120000010000000500000073746f636b",
@@ -245,6 +258,10 @@ constexpr const char* kToDriverBytes[] = {
     "612e70793a3120696e206608000000672028622e7079290300000077687900000000000000000000000000000000"
     "00000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
     "0000000000000000000000000000000000",
+    "2d01000000020000000200000003000000000000000100000001000000300a00000064656661756c745f70670200"
+    "00000000000001000000070000000000000001000000070000000000000000010a000000616c6c5f726564756365"
+    "09000000466c6f6174205b345d05000000466c6f6174040000000000000005000000000000000400000005000000"
+    "0300000077687900000000",
     "26020000006e6f",
     "270100000002000000",
     "28070000003c7300000100000068",

@@ -1,0 +1,33 @@
+#include "launcher/process/recorder_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "runtime/base/env.h"
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+
+std::string RecorderFolder(const std::string& job_id, pid_t warden) {
+  return Format("{}/hvdrun-flight-{}-{}", GetEnv("TMPDIR").value_or("/tmp"), job_id, warden);
+}
+
+bool MakeRecorderFolder(const std::string& folder) { return ::mkdir(folder.c_str(), 0700) == 0; }
+
+std::string RecorderStem(const std::string& folder, uint32_t worker) {
+  return Format("{}/{}.", folder, worker);
+}
+
+void RemoveRecorderFolder(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".pipe") (void)::unlink(entry->path().c_str());
+  }
+  (void)::rmdir(folder.c_str());
+}
+
+}  // namespace hvd

@@ -1,0 +1,51 @@
+// FlightRounds: adds to the verdict about a script what PyTorch's flight recorders say. Asks the
+// agents of all hosts for it and gives the verdict out when they have answered or have had their
+// time. Pure: the time is an argument.
+#ifndef HVD_LAUNCHER_STALL_FLIGHT_ROUNDS_H_
+#define HVD_LAUNCHER_STALL_FLIGHT_ROUNDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/verdict/script_verdict.h"
+#include "launcher/wire/messages.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+class FlightRounds {
+ public:
+  using Ask = std::function<void(uint32_t host, const AskFlight& question)>;
+
+  explicit FlightRounds(Ask ask) : ask_(std::move(ask)) {}
+
+  // A verdict that waits for what the recorders say. One that ends the job does not wait.
+  void Begin(ScriptStall stall, const std::vector<uint32_t>& hosts, TimePoint now);
+  void Take(uint32_t host, const FlightTold& answer);
+  // The verdict, once it is complete, for a job of `size` ranks. Call it after Begin and Take, and
+  // at the tick.
+  std::optional<ScriptStall> Result(uint32_t size, TimePoint now);
+  // When Result may return something though no answer comes; TimePoint::max(): never.
+  TimePoint NextTick() const { return stall_ ? deadline_ : TimePoint::max(); }
+  // Lines on the dumps that PyTorch itself has written in ranks that failed; empty: there are none.
+  std::string LinesOfFailure(uint32_t size) const;
+  void ForgetFailure() { of_failure_.clear(); }
+
+ private:
+  const Ask ask_;
+  std::optional<ScriptStall> stall_;
+  uint32_t number_ = 0;
+  std::set<uint32_t> waiting_;  // hosts that have not answered
+  TimePoint deadline_{};
+  std::vector<FlightRecord> records_;
+  std::map<uint32_t, FlightRecord> of_failure_;  // by rank
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_STALL_FLIGHT_ROUNDS_H_
