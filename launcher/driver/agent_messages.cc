@@ -95,7 +95,7 @@ void AgentMessages::On(uint32_t host, const TimeTold& told) {
 }
 
 void AgentMessages::On(uint32_t, const WorkerStarted& started) {
-  parts_.flights.ForgetFailure();  // of ranks that this one replaces
+  parts_.flights.Forget();  // of ranks that this one replaces
   parts_.screen.WorkerStarted();
   parts_.events.Push(started);
 }
@@ -148,8 +148,13 @@ void AgentMessages::On(uint32_t host, const ScriptObserved& observed) {
   }
   parts_.script_stalls.Take(host, observed);
   std::optional<ScriptStall> stall = parts_.script_stalls.Look(ScriptRanksOf(parts_.state));
-  if (!stall) return;
-  parts_.flights.Begin(std::move(*stall), parts_.HostsAtWork(), now_);
+  const Duration warning = std::chrono::milliseconds(ScriptWarningMs(parts_.options.settings));
+  if (stall)
+    parts_.flights.Begin(std::move(*stall), parts_.HostsAtWork(), now_);
+  else if (parts_.script_stalls.unexplained())
+    parts_.flights.Suspect(parts_.HostsAtWork(), warning, now_);
+  else
+    return;
   TellScriptStall(now_);
 }
 

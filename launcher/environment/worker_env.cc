@@ -253,6 +253,8 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));
     if (const char* why = WhyLeftOut(name)) {
       explained.left_out.emplace_back(name, why);
+    } else if (entry.find(kRecorderFolder) != entry.npos && name.starts_with("TORCH_")) {
+      explained.left_out.emplace_back(name, "it belongs to another job");
     } else if (!in_place && IsOfOwnTask(name)) {
       explained.left_out.emplace_back(name, "it belongs to the task that hvdrun itself is");
     } else {

@@ -12,7 +12,7 @@
 namespace hvd {
 
 std::string RecorderFolder(const std::string& job_id, pid_t warden) {
-  return Format("{}/hvdrun-flight-{}-{}", GetEnv("TMPDIR").value_or("/tmp"), job_id, warden);
+  return Format("{}{}{}-{}", GetEnv("TMPDIR").value_or("/tmp"), kRecorderFolder, job_id, warden);
 }
 
 bool MakeRecorderFolder(const std::string& folder) { return ::mkdir(folder.c_str(), 0700) == 0; }

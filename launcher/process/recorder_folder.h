@@ -10,6 +10,8 @@
 
 namespace hvd {
 
+inline constexpr const char* kRecorderFolder = "/hvdrun-flight-";
+
 std::string RecorderFolder(const std::string& job_id, pid_t warden);
 // For its owner only. False when it cannot be made, or is there already.
 bool MakeRecorderFolder(const std::string& folder);

@@ -1,8 +1,11 @@
 #include "launcher/stall/flight_rounds.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "launcher/verdict/flight_verdict.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -14,11 +17,29 @@ constexpr Duration kFlightLimit = std::chrono::seconds(7);
 
 void FlightRounds::Begin(ScriptStall stall, const std::vector<uint32_t>& hosts, TimePoint now) {
   const bool is_new = stall.is_new || (stall_ && stall_->is_new);
-  const bool asks = !stall.ends && !stall_;
+  const bool asks = !stall.ends && !open_;
   stall_ = std::move(stall);
   stall_->is_new = is_new;
-  if (stall_->ends) deadline_ = now;
-  if (!asks) return;
+  if (asks) return AskAll(hosts, now);
+  if (!stall_->ends) return;
+  open_ = true;
+  deadline_ = now;
+}
+
+void FlightRounds::Suspect(const std::vector<uint32_t>& hosts, Duration warning, TimePoint now) {
+  if (open_ || now < next_look_) return;
+  next_look_ = now + warning;
+  AskAll(hosts, now);
+}
+
+void FlightRounds::Forget() {
+  of_failure_.clear();
+  seen_open_.clear();
+  said_.clear();
+}
+
+void FlightRounds::AskAll(const std::vector<uint32_t>& hosts, TimePoint now) {
+  open_ = true;
   deadline_ = now + kFlightLimit;
   records_.clear();
   waiting_ = {hosts.begin(), hosts.end()};
@@ -35,10 +56,39 @@ void FlightRounds::Take(uint32_t host, const FlightTold& answer) {
 }
 
 std::optional<ScriptStall> FlightRounds::Result(uint32_t size, TimePoint now) {
-  if (!stall_ || (!waiting_.empty() && now < deadline_)) return std::nullopt;
-  std::optional<ScriptStall> stall = std::exchange(stall_, std::nullopt);
+  if (!open_ || (!waiting_.empty() && now < deadline_)) return std::nullopt;
+  open_ = false;
   waiting_.clear();
+  if (!stall_) return Compare(size, now);
+  std::optional<ScriptStall> stall = std::exchange(stall_, std::nullopt);
   stall->verdict.details += ExplainFlight(records_, size);
+  return stall;
+}
+
+// A collective that had not ended at the last look, a warning time ago, and has not now.
+std::optional<ScriptStall> FlightRounds::Compare(uint32_t size, TimePoint now) {
+  const std::map<std::string, Open> before = std::exchange(seen_open_, {});
+  std::set<std::string> same;
+  std::string key;
+  Duration longest{};
+  for (const auto& [group, number] : OpenCollectives(records_)) {
+    const auto found = before.find(group);
+    const bool is_same = found != before.end() && found->second.number == number;
+    const TimePoint seen = is_same ? found->second.seen : now;
+    seen_open_[group] = {number, seen};
+    if (!is_same) continue;
+    same.insert(group);
+    key += Format("{}\n{}\n", group, number);
+    longest = std::max(longest, now - seen);
+  }
+  if (std::exchange(said_, key) == key || key.empty()) return std::nullopt;
+  std::vector<FlightRecord> records = records_;
+  for (FlightRecord& record : records)
+    std::erase_if(record.groups, [&](const auto& group) { return !same.contains(KeyOf(group)); });
+  ScriptStall stall;
+  stall.verdict.sentence = Format("a collective of PyTorch has not ended for {} s",
+                                  std::chrono::floor<std::chrono::seconds>(longest).count());
+  stall.verdict.details = ExplainFlight(records, size);
   return stall;
 }
 

@@ -1,6 +1,7 @@
 // FlightRounds: adds to the verdict about a script what PyTorch's flight recorders say. Asks the
 // agents of all hosts for it and gives the verdict out when they have answered or have had their
-// time. Pure: the time is an argument.
+// time. Where stacks show no wait (a rank waits in C, for a stream of its GPU), two looks at the
+// recorders make a notice: the same collective has not ended. Pure: the time is an argument.
 #ifndef HVD_LAUNCHER_STALL_FLIGHT_ROUNDS_H_
 #define HVD_LAUNCHER_STALL_FLIGHT_ROUNDS_H_
 
@@ -26,24 +27,40 @@ class FlightRounds {
 
   // A verdict that waits for what the recorders say. One that ends the job does not wait.
   void Begin(ScriptStall stall, const std::vector<uint32_t>& hosts, TimePoint now);
+  // No rank shows anything, and no stack a wait. Asks once a warning time.
+  void Suspect(const std::vector<uint32_t>& hosts, Duration warning, TimePoint now);
   void Take(uint32_t host, const FlightTold& answer);
-  // The verdict, once it is complete, for a job of `size` ranks. Call it after Begin and Take, and
+  // The verdict, once it is complete, for a job of `size` ranks. Call it after each of these, and
   // at the tick.
   std::optional<ScriptStall> Result(uint32_t size, TimePoint now);
   // When Result may return something though no answer comes; TimePoint::max(): never.
-  TimePoint NextTick() const { return stall_ ? deadline_ : TimePoint::max(); }
+  TimePoint NextTick() const { return open_ ? deadline_ : TimePoint::max(); }
   // Lines on the dumps that PyTorch itself has written in ranks that failed; empty: there are none.
   std::string LinesOfFailure(uint32_t size) const;
-  void ForgetFailure() { of_failure_.clear(); }
+  // Other processes record from now on.
+  void Forget();
 
  private:
+  struct Open {
+    uint64_t number = 0;
+    TimePoint seen{};  // first
+  };
+
+  void AskAll(const std::vector<uint32_t>& hosts, TimePoint now);
+  std::optional<ScriptStall> Compare(uint32_t size, TimePoint now);
+
   const Ask ask_;
-  std::optional<ScriptStall> stall_;
+  bool open_ = false;                 // a round is
+  std::optional<ScriptStall> stall_;  // that waits for it
   uint32_t number_ = 0;
   std::set<uint32_t> waiting_;  // hosts that have not answered
   TimePoint deadline_{};
   std::vector<FlightRecord> records_;
   std::map<uint32_t, FlightRecord> of_failure_;  // by rank
+  // Of Suspect.
+  TimePoint next_look_{};
+  std::map<std::string, Open> seen_open_;  // by KeyOf
+  std::string said_;                       // collectives of the last notice
 };
 
 }  // namespace hvd

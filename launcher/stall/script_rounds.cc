@@ -1,8 +1,19 @@
 #include "launcher/stall/script_rounds.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hvd {
+namespace {
+
+bool AreSilent(const std::vector<ScriptRank>& ranks, int64_t warning_ms) {
+  return std::ranges::any_of(ranks, [](const ScriptRank& rank) { return !rank.left; }) &&
+         std::ranges::all_of(ranks, [&](const ScriptRank& rank) {
+           return rank.left || (rank.seen && rank.seen->silent_ms >= warning_ms);
+         });
+}
+
+}  // namespace
 
 void ScriptRounds::Take(uint32_t host, const ScriptObserved& observed) {
   observed_[host] = observed.ranks;
@@ -19,6 +30,7 @@ std::optional<ScriptStall> ScriptRounds::Look(std::map<uint32_t, ScriptRank> ran
   for (auto& [worker, rank] : ranks) all.push_back(std::move(rank));
   ScriptVerdict found = ExplainScript(all, warning_ms_);
   if (found.kind == ScriptVerdict::Kind::kMoves) said_.clear();
+  unexplained_ = found.key.empty() && said_.empty() && AreSilent(all, warning_ms_);
   if (found.key.empty()) return std::nullopt;
   const bool ends = found.kind == ScriptVerdict::Kind::kHang && shutdown_ms_ > 0 &&
                     found.waited_ms >= shutdown_ms_ && !std::exchange(ended_, true);

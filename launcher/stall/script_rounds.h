@@ -26,11 +26,14 @@ class ScriptRounds {
   // the user is to hear it.
   std::optional<ScriptStall> Look(std::map<uint32_t, ScriptRank> ranks);
 
+  // At the last look all ranks had shown nothing for the warning time, and there was no verdict.
+  bool unexplained() const { return unexplained_; }
+
  private:
   const int64_t warning_ms_, shutdown_ms_;
   std::map<uint32_t, std::vector<ScriptObservation>> observed_;  // by host
   std::string said_;                                             // the key of the last verdict
-  bool ended_ = false;
+  bool ended_ = false, unexplained_ = false;
 };
 
 }  // namespace hvd

@@ -227,6 +227,25 @@ std::optional<Finding> ExplainMessages(const RecordedGroup& group) {
 
 }  // namespace
 
+std::string KeyOf(const FlightGroup& group) {
+  return Format("{}\n{}\n{}", group.name, group.description, RankRanges(group.ranks));
+}
+
+std::map<std::string, uint64_t> OpenCollectives(const std::vector<FlightRecord>& records) {
+  std::map<std::string, uint64_t> open;
+  for (const FlightRecord& record : records) {
+    for (const FlightGroup& group : record.groups) {
+      RecordedGroup alone;
+      alone.recorded[record.rank] = &group;
+      const std::optional<uint64_t> first = FirstOpen(alone);
+      if (!first) continue;
+      uint64_t& number = open.try_emplace(KeyOf(group), *first).first->second;
+      number = std::min(number, *first);
+    }
+  }
+  return open;
+}
+
 std::string ExplainFlight(const std::vector<FlightRecord>& records, uint32_t size) {
   RankSet dumped;
   // Groups of different ranks may have one name.

@@ -5,6 +5,7 @@
 #define HVD_LAUNCHER_VERDICT_FLIGHT_VERDICT_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,11 @@ namespace hvd {
 // Lines as those of Verdict::details; empty: the recorders say nothing about an operation that has
 // not ended. `records`: at most one of each rank.
 std::string ExplainFlight(const std::vector<FlightRecord>& records, uint32_t size);
+
+// The same on all its ranks, and no other group's.
+std::string KeyOf(const FlightGroup& group);
+// The first collective of each group that has not ended on some rank, by KeyOf.
+std::map<std::string, uint64_t> OpenCollectives(const std::vector<FlightRecord>& records);
 
 }  // namespace hvd
 

@@ -51,6 +51,12 @@ def test_the_verdict_names_the_collective(flight, how, line):
     assert re.search(r"have waited \d+ s in .*\n(  .*\n)*" + RECORDED + line, err), err
 
 
+def test_a_wait_that_no_stack_shows_is_a_notice(flight):
+    err = said(flight("inside"), RECORDED + ".*\n", limit=120)
+    assert re.search(r"a collective of PyTorch has not ended for \d+ s\n" + RECORDED + FOUND[0][1], err)
+    assert "hangs" not in err and err.count("has not ended") == 1, err
+
+
 @pytest.mark.parametrize("how", ["broken", "code"])
 def test_a_dump_is_read_and_never_run(flight, how, tmp_path):
     err = said(flight(how), RECORDED + ".*\n", limit=120)

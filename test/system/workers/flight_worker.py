@@ -7,8 +7,10 @@ PyTorch's own recorder. The last rank does HOW:
     silent   sleeps, and its thread writes nothing
     broken   sleeps, and its thread writes what is no dump
     code     sleeps, and its dump would run a program where it is unpickled
+    inside   sleeps, and the others wait for it in C, where no Python shows it, as in .item() of a tensor of NCCL
     timeout  sleeps until its rank 0 writes a dump by itself and aborts, as the watchdog of NCCL does
 """
+import ctypes
 import os
 import pathlib
 import pickle
@@ -65,8 +67,9 @@ def main():
         dist.broadcast(value, 0)
     elif LAST:
         time.sleep(600)
-    dist.all_reduce(value)
-    time.sleep(600)
+    work = dist.all_reduce(value, async_op=HOW == "inside")
+    ctypes.CDLL(None).sleep(600)
+    del work
 
 
 main()

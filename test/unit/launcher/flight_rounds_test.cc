@@ -98,12 +98,61 @@ TEST_F(FlightRoundsTest, AnEndOvertakesAVerdictThatStillWaits) {
   EXPECT_TRUE(stall->is_new) << "the user has not read it yet";
 }
 
+TEST_F(FlightRoundsTest, WithoutAVerdictTheSameOpenCollectiveAtTwoLooksIsANotice) {
+  const Duration warning = 60 * kSecond;
+  TimePoint now = kStart + kSecond;
+  const auto look = [&](uint64_t number) {
+    rounds_.Suspect({0}, warning, now);
+    FlightTold told = Told(static_cast<uint32_t>(asked_.size()), 0, number);
+    told.records.push_back(Told(0, 1, number - 1).records[0]);
+    told.records[1].groups[0].entries[0].state = FlightState::kCompleted;
+    rounds_.Take(0, told);
+    std::optional<ScriptStall> found = rounds_.Result(2, now + kSecond);
+    now += warning;
+    return found;
+  };
+  EXPECT_FALSE(look(7)) << "it may end in a moment";
+  EXPECT_FALSE(look(8)) << "it has";
+  const std::optional<ScriptStall> found = look(8);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->ends);
+  EXPECT_EQ(found->verdict.sentence, "a collective of PyTorch has not ended for 60 s");
+  EXPECT_THAT(found->verdict.details, testing::HasSubstr("collective 8 of the default group"));
+  EXPECT_THAT(found->verdict.details, testing::HasSubstr("not by rank 1"));
+  EXPECT_FALSE(look(8)) << "once";
+  EXPECT_FALSE(look(9));
+  EXPECT_TRUE(look(9));
+}
+
+TEST_F(FlightRoundsTest, ItLooksOnceAWarningTime) {
+  const TimePoint now = kStart + kSecond;
+  rounds_.Suspect({0}, 60 * kSecond, now);
+  rounds_.Suspect({0}, 60 * kSecond, now + 59 * kSecond);
+  EXPECT_EQ(asked_.size(), 1U) << "the round is open";
+  rounds_.Take(0, {1, {}});
+  EXPECT_FALSE(rounds_.Result(2, now));
+  rounds_.Suspect({0}, 60 * kSecond, now + 59 * kSecond);
+  EXPECT_EQ(asked_.size(), 1U);
+  rounds_.Suspect({0}, 60 * kSecond, now + 60 * kSecond);
+  EXPECT_EQ(asked_.size(), 2U);
+}
+
+TEST_F(FlightRoundsTest, AVerdictUsesALookThatIsUnderWay) {
+  rounds_.Suspect({0}, 60 * kSecond, kStart + kSecond);
+  rounds_.Begin(AStall(), {0}, kStart + 2 * kSecond);
+  EXPECT_EQ(asked_.size(), 1U);
+  rounds_.Take(0, Told(1, 0, 8));
+  const std::optional<ScriptStall> stall = rounds_.Result(2, kStart + 2 * kSecond);
+  ASSERT_TRUE(stall);
+  EXPECT_EQ(stall->verdict.sentence, "the job hangs");
+}
+
 TEST_F(FlightRoundsTest, DumpsThatPyTorchWroteBeforeAFailureExplainIt) {
   EXPECT_EQ(rounds_.LinesOfFailure(2), "");
   rounds_.Take(0, Told(0, 0, 8));
   rounds_.Take(0, Told(0, 1, 7));
   EXPECT_THAT(rounds_.LinesOfFailure(2), testing::HasSubstr("collective 7 of the default group"));
-  rounds_.ForgetFailure();
+  rounds_.Forget();
   EXPECT_EQ(rounds_.LinesOfFailure(2), "");
 }
 

@@ -89,6 +89,39 @@ TEST(WorkerEnvironment, NamesTheInterfaceUnlessTheUserDid) {
   EXPECT_THAT(environment, Not(Contains(::testing::StartsWith("GLOO_SOCKET_IFNAME"))));
 }
 
+std::vector<std::string> RecorderOf(TorchVersion version, std::vector<std::string> inherited) {
+  StartJob start;
+  start.slots = {{5, 0, 0, 1, 0, 1}};
+  start.environment = std::move(inherited);
+  WorkerLink link{"a", "id"};
+  link.recorder = {"/tmp/hvdrun-flight-id-9", version};
+  std::vector<std::string> environment = WorkerEnvironment(start, 0, link, {}, {});
+  std::erase_if(environment, [](const std::string& entry) {
+    return !entry.starts_with("TORCH_FR") && !entry.starts_with("TORCH_NCCL");
+  });
+  return environment;
+}
+
+TEST(WorkerEnvironment, PyTorchRecordsUnlessTheUserHasSaidOtherwise) {
+  using testing::ElementsAre;
+  const std::string pipe = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/hvdrun-flight-id-9/5.";
+  EXPECT_THAT(RecorderOf({2, 15}, {}),
+              ElementsAre("TORCH_FR_BUFFER_SIZE=2000",
+                          "TORCH_FR_DUMP_TEMP_FILE=/tmp/hvdrun-flight-id-9/5.", pipe));
+  EXPECT_THAT(RecorderOf({2, 15}, {"TORCH_NCCL_TRACE_BUFFER_SIZE=0", "TORCH_FR_DUMP_TEMP_FILE=/m"}),
+              ElementsAre("TORCH_FR_DUMP_TEMP_FILE=/m", pipe, "TORCH_NCCL_TRACE_BUFFER_SIZE=0"));
+  EXPECT_THAT(RecorderOf({2, 6}, {"TORCH_NCCL_DUMP_ON_TIMEOUT=0"}),
+              ElementsAre("TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/hvdrun-flight-id-9/5.",
+                          "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/tmp/hvdrun-flight-id-9/5.",
+                          "TORCH_NCCL_DUMP_ON_TIMEOUT=0", "TORCH_NCCL_TRACE_BUFFER_SIZE=2000"));
+}
+
+TEST(WorkerEnvironment, ThePipesOfAnOuterJobAreNotInherited) {
+  const std::vector<std::string> outer{"TORCH_FR_DUMP_TEMP_FILE=/tmp/hvdrun-flight-outer-7/0."};
+  EXPECT_THAT(RecorderOf({2, 15}, outer),
+              Contains("TORCH_FR_DUMP_TEMP_FILE=/tmp/hvdrun-flight-id-9/5."));
+}
+
 TEST(WorkerEnvironment, WorkersOfStockHorovodGetItsRendezvousAndNothingOfOurs) {
   StartJob start;
   start.job_key = "key";
