@@ -149,7 +149,7 @@ void FlightReader::Look(Dump& dump) {
   Result<std::vector<FlightGroup>> groups = ParseFlightDump(ReadOwn(dump.path));
   if (!groups.ok()) return;
   dump.done = true;
-  asked_for_[dump.path] = stamp;
+  asked_for_[dump.path] = StampOf(dump.path);  // the last bytes may have come in between
   answer_.records.push_back({dump.worker, dump.rank, "", std::move(*groups)});
 }
 

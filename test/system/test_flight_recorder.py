@@ -51,6 +51,11 @@ def test_the_verdict_names_the_collective(flight, how, line):
     assert re.search(r"have waited \d+ s in .*\n(  .*\n)*" + RECORDED + line, err), err
 
 
+def test_the_dumps_of_all_hosts_make_one_sentence(flight):
+    err = said(flight("sleep", "--hosts-per-machine", 2), RECORDED + ".*\n", limit=120)
+    assert re.search(RECORDED + FOUND[0][1], err), err
+
+
 def test_a_wait_that_no_stack_shows_is_a_notice(flight):
     err = said(flight("inside"), RECORDED + ".*\n", limit=120)
     assert re.search(r"a collective of PyTorch has not ended for \d+ s\n" + RECORDED + FOUND[0][1], err)
