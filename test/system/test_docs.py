@@ -7,7 +7,9 @@ import sys
 import textwrap
 
 import pytest
-from conftest import DEADLINE, REPO, hvdrun_path
+from conftest import DEADLINE, REPO, hvdrun_path, wait_until
+from test_autotune import SEARCH, train
+from test_detached_jobs import detached  # noqa: F401
 
 PAGES = sorted(REPO.glob("docs/*.md")) + [REPO / "README.md", REPO / "examples" / "README.md"]
 VERBS = ("attach", "drain", "dump", "env", "explain", "forget", "logs", "ps", "scale", "status", "stop", "top", "trace", "tune")
@@ -77,3 +79,74 @@ def test_hvd_perf_explains_its_options():
     assert done.returncode == 0 and done.stderr == "" and len(options) >= 7
     assert options - {word.strip(",") for word in done.stdout.split()} == set()
     assert max(len(line) for line in done.stdout.splitlines()) <= 100
+
+
+# Where a job lives on other hosts: test_detached_hosts.py has them.
+OF_OTHER_HOSTS = ("ps --hosts node1,node3", "attach train-1 -H node1")
+NAMES_OF_TOOLS = ("trace report",)
+# For names and abbreviations of the pages; the job of the test is train-1, as on the pages.
+FOR = {"JOB": "train-1", "CODE": "HVD101", "ID": "--all", "[ID]": "", "[--json]": "--json", "FILE": "tuned.yaml", "node2": "localhost", "...": "localhost:2",
+       "node1,node2": "localhost:2", "node1:8,node2:8": "localhost:2", "t.json": "timeline.json", "COMMAND": "./hosts.sh", "python": sys.executable}
+# In this order; the job ends with `stop`.
+WHILE_IT_RUNS = ("ps", "status", "logs", "top", "dump", "scale", "drain", "stop")
+AFTERWARDS = ("attach", "doctor", "env", "explain", "help", "trace", "tune", "forget")
+
+
+def verbs_on_the_pages():
+    """The different commands of verbs, also those inside of sentences, as words; those that only a rig of hosts can run are left out."""
+    found = {}
+    for page in PAGES:
+        text = page.read_text()
+        spans = [shlex.split(span) for span in re.findall(r"`hvdrun ([a-z][^`:]*)`", text)]
+        for words in [*commands(text), *spans]:
+            if words and words[0] in WHILE_IT_RUNS + AFTERWARDS and shlex.join(words) not in OF_OTHER_HOSTS + NAMES_OF_TOOLS:
+                found.setdefault(tuple(filter(None, (FOR.get(word, word) for word in words))), page.name)
+    return found
+
+
+def completed(words):
+    """The command for the one job of the test: others may run beside it, and nobody types q."""
+    verb = words[0]
+    if verb == "top" or words[1:2] == ("tail",):
+        words += ("--once",)
+    if words == ("doctor",):
+        words += ("-H", "localhost:2")
+    if "--after-step" in words:
+        words += ("train-2",)
+    elif verb in ("top", "dump", "stop", "attach", "status", "logs", "scale", "drain") and "train-1" not in words:
+        words += ("train-1",)
+    return words
+
+
+def test_the_commands_of_verbs_on_the_pages_run(start, detached, tmp_path, monkeypatch):  # noqa: F811
+    """One elastic job, train-1, and what is asked of it in turn; the timeline and the result of a search are those of an earlier job."""
+    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    detached.env["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    train(start, tmp_path, *SEARCH, "--timeline", tmp_path / "timeline.json", windows=9)
+    for rank in (0, 1):
+        (tmp_path / f"rank{rank}.pt.trace.json").write_text('{"traceEvents": [], "baseTimeNanoseconds": 0, "distributedInfo": {"rank": %d}}' % rank)
+    (tmp_path / "hosts.sh").write_text("#!/bin/sh\necho localhost:2\n")
+    (tmp_path / "hosts.sh").chmod(0o755)
+    script = REPO / "test" / "python" / "workers" / "elastic_training.py"
+    (tmp_path / "train.py").write_text(script.read_text())
+
+    def begin():
+        job = ("--elastic", "-np", 2, "--min-np", 1, "--max-np", 2, "-H", "localhost:2", sys.executable, "train.py", tmp_path)
+        return detached.run("--detach", *job, cwd=tmp_path).stdout.strip()
+
+    assert begin() == "train-1"
+    wait_until("its first lines", lambda: detached.text("train-1"))
+
+    on_pages = verbs_on_the_pages()
+    assert {words[0] for words in on_pages} == set(WHILE_IT_RUNS + AFTERWARDS)
+    order = WHILE_IT_RUNS + AFTERWARDS
+    for words in sorted({*map(completed, on_pages)}, key=lambda words: (order.index(words[0]), "forget" in words, words)):
+        assert "train-2" not in words or begin() == "train-2"
+        asked = detached.run(*words, cwd=tmp_path)
+        # Ctrl-C ended the job; py-spy may not be installed.
+        expected = 130 if words[0] == "attach" else 1 if "--stacks" in words and "pip install py-spy" in asked.stderr else 0
+        assert asked.returncode == expected, f"{on_pages.get(words, 'a page')}: hvdrun {shlex.join(words)}: {asked.stdout}{asked.stderr}"
+        assert asked.stdout + asked.stderr or "forget" in words, words
+    files = ("dump.json", "report.html", "page.html", "merged.json", "timeline.pftrace", "rank3.json", "tuned.yaml")
+    assert [name for name in files if not (tmp_path / name).stat().st_size] == []
