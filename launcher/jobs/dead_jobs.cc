@@ -13,6 +13,7 @@
 #include "launcher/process/cgroup.h"
 #include "launcher/process/one_process.h"
 #include "launcher/process/proc_file.h"
+#include "launcher/process/recorder_folder.h"
 #include "runtime/base/env.h"
 #include "runtime/base/text/format.h"
 
@@ -94,6 +95,7 @@ void EndGroups(const std::vector<std::string>& groups, const std::set<std::strin
     for (pid_t pid : ProcessesInCgroup(job)) ended[job].insert(pid);
     KillCgroup(job);
     RemoveCgroup(job);
+    RemoveRecorderFolders(job);
   }
 }
 
@@ -144,6 +146,7 @@ std::vector<std::string> EndDeadJobs() {
   const std::string own = GetEnv("HVD_JOB_ID").value_or("");
   for (const auto& [job, pids] : KillLeftOver(std::move(seen), *here, own)) {
     ended[job].insert(pids.begin(), pids.end());
+    RemoveRecorderFolders(job);
     RemoveCgroup(job);  // a warden that was about to end may have kept it at the first look
   }
   for (const auto& [job, pids] : ended) {

@@ -19,6 +19,8 @@ bool MakeRecorderFolder(const std::string& folder);
 std::string RecorderStem(const std::string& folder, uint32_t worker);
 // The pipes, and the folder where nothing else is in it: dumps stay.
 void RemoveRecorderFolder(const std::string& folder);
+// Of all agents of a job that is over.
+void RemoveRecorderFolders(const std::string& job_id);
 
 }  // namespace hvd
 
