@@ -159,6 +159,15 @@ def test_joining_a_world_imports_next_to_nothing(runtime):
                                      'horovod.common._native', 'horovod.common.basics'], str(result)
 
 
+def test_importing_horovod_torch_imports_next_to_nothing_that_torch_has_not(runtime, torch):
+    """What it costs beside PyTorch: test/bench/imports.py."""
+    code = ('import sys, torch\nbefore = set(sys.modules)\nimport horovod.torch\n'
+            'print(*sorted(m for m in set(sys.modules) - before if m.partition(".")[0] != "horovod"))')
+    result = run_code(code)
+    assert result.returncode == 0, str(result)
+    assert set(result.output.split()) <= {'sysconfig'}, str(result)
+
+
 def test_exceptions():
     from horovod.common import exceptions
     assert issubclass(exceptions.HorovodInternalError, RuntimeError)
