@@ -42,6 +42,15 @@ constexpr int kCannotGoOn = 1;
 constexpr auto kPatience = std::chrono::hours(24 * 365);
 constexpr auto kOutputLimit = std::chrono::seconds(1);
 
+// A person at a terminal reads a traceback once.
+TracebackPlace PlaceOfTraceback(const DriverParts& parts) {
+  const std::optional<uint32_t> cause = FirstFailedRank(parts.state);
+  if (!cause) return TracebackPlace::kInReport;
+  const auto& end = parts.state.ranks[*cause].end;
+  return end && parts.screen.Shows(end->last_stderr) ? TracebackPlace::kAbove
+                                                     : TracebackPlace::kInReport;
+}
+
 // The hint about how the command, or a port that is taken, explains the failure of a rank.
 std::string Hint(const DriverParts& parts) {
   const JobState& state = parts.state;
@@ -284,8 +293,8 @@ int Driver::Finish() {
   signals_.Close();  // a job that waits for its reader can be interrupted
   const std::string recorded =
       state.failure ? parts_.flights.LinesOfFailure(parts_.options.plan.size()) : "";
-  const std::string last = Report(state) + recorded + Hint(parts_) + CodeLine(state) +
-                           WriteErrorFileIfFailed(state, parts_.options);
+  const std::string last = Report(state, PlaceOfTraceback(parts_)) + recorded + Hint(parts_) +
+                           CodeLine(state) + WriteErrorFileIfFailed(state, parts_.options);
   const auto patience = EndedByItself(state) ? kPatience : kOutputLimit;
   if (function_channel_) function_channel_->Finish(patience);
   parts_.screen.Finish(last, patience);

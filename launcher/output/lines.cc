@@ -69,6 +69,32 @@ std::string LastLines::Text() const {
   return std::string(text);
 }
 
+void ShownErrors::Add(uint32_t rank, OutputStream stream, std::string_view bytes) {
+  lines_ += static_cast<uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
+  if (stream != OutputStream::kStderr) return;
+  auto tail = std::find_if(tails_.begin(), tails_.end(),
+                           [rank](const Tail& other) { return other.rank == rank; });
+  if (tail == tails_.end()) {
+    if (tails_.size() == kMaxRanks) tails_.erase(tails_.begin());
+    tails_.push_back({.rank = rank});
+  } else {
+    std::rotate(tail, tail + 1, tails_.end());
+  }
+  std::string& text = tails_.back().text;
+  text += bytes;
+  constexpr size_t kMost = LastLines::kMaxTracebackBytes;
+  if (text.size() > 2 * kMost) text.erase(0, text.size() - kMost);
+  tails_.back().shown = lines_;
+}
+
+bool ShownErrors::EndWith(std::string_view text) const {
+  return std::any_of(tails_.begin(), tails_.end(), [&](const Tail& tail) {
+    std::string_view shown = tail.text;
+    while (shown.ends_with('\n')) shown.remove_suffix(1);
+    return !text.empty() && shown.ends_with(text) && lines_ - tail.shown <= kMaxLinesAfter;
+  });
+}
+
 std::string TimeStampText(int64_t wall_seconds) {
   std::time_t time = wall_seconds;
   std::tm parts{};

@@ -56,6 +56,27 @@ class LastLines {
   std::string tail_;
 };
 
+// What was on the screen last: the end of each rank's stderr, and how many lines came after it. Of
+// the ranks that wrote last, to bound it.
+class ShownErrors {
+ public:
+  static constexpr size_t kMaxRanks = 16;
+  static constexpr size_t kMaxLinesAfter = 20;
+
+  void Add(uint32_t rank, OutputStream stream, std::string_view bytes);
+  // A rank wrote this last, and few lines of others came after it.
+  bool EndWith(std::string_view text) const;
+
+ private:
+  struct Tail {
+    uint32_t rank = 0;
+    std::string text;
+    uint64_t shown = 0;  // lines of all ranks up to its last one
+  };
+  std::vector<Tail> tails_;  // the one that wrote last comes last
+  uint64_t lines_ = 0;
+};
+
 // The length of the first line of `bytes` with its end ("\n", "\r" or "\r\n"); 0 when it has none.
 // `returns`: false when no "\r" is in it, which makes it quick.
 size_t LineLength(std::string_view bytes, bool returns);

@@ -74,6 +74,7 @@ Screen::Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Set
       held_timer_(io),
       progress_timer_(io),
       one_place_(OnePlace(STDOUT_FILENO, STDERR_FILENO)),
+      on_terminal_(::isatty(STDERR_FILENO) == 1),
       outlets_{
           Outlet{"stdout",
                  ScreenText(OutputStream::kStdout,
@@ -106,6 +107,8 @@ void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message
   Outlet& outlet = output.stream == OutputStream::kStdout ? out() : err();
   outlet.receipt = {host, outlet.receipt.log_bytes + message_bytes};
   outlet.text.Add(output.rank, output.bytes, SteadyNow());
+  if (on_terminal_ && (one_place_ || &outlet == &err()))
+    shown_.Add(output.rank, output.stream, output.bytes);
   ScheduleHeld();
 }
 
@@ -131,7 +134,7 @@ void Screen::Typed(std::string_view bytes) {
   if (::isatty(STDERR_FILENO) == 1) err().text.LineTyped();
 }
 
-bool Screen::on_terminal() const { return ::isatty(STDERR_FILENO) == 1; }
+bool Screen::on_terminal() const { return on_terminal_; }
 
 void Screen::ScheduleHeld() {
   std::optional<TimePoint> next;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "configs/settings.h"
+#include "launcher/output/lines.h"
 #include "launcher/output/output.h"
 #include "launcher/output/output_files.h"
 #include "launcher/output/progress.h"
@@ -51,6 +52,8 @@ class Screen {
   void Typed(std::string_view bytes);
   // A person sees stderr.
   bool on_terminal() const;
+  // They see the end of a rank's stderr there, which is this text, or it is about to be shown.
+  bool Shows(std::string_view last_stderr) const { return shown_.EndWith(last_stderr); }
   // The plan became final. Before anything of a rank is printed.
   void UsePlan(const Plan& plan);
   // The rank of an elastic job is on this host from now on.
@@ -119,6 +122,8 @@ class Screen {
   HostCounts hosts_;
   bool unsent_ = false;
   bool one_place_;
+  bool on_terminal_;
+  ShownErrors shown_;  // on a terminal
   std::array<ScreenLine, 2> lines_;
   // Last: their threads post to io_.
   std::array<Outlet, 2> outlets_;

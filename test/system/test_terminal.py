@@ -242,3 +242,29 @@ def test_a_traceback_of_one_rank_is_whole_and_first(run):
     lines = [line for line in job.err.splitlines() if line.startswith("[1]")]
     assert lines[0] == "[1]<stderr>:before" and lines[1] == "[1]<stderr>:Traceback (most recent call last):"
     assert lines[-1] == "[1]<stderr>:ValueError: why"
+
+
+# ---- the end of a failed job
+
+
+CAUSE = "import os\nif os.environ['RANK'] == '1': raise ValueError('no data')\nimport time\ntime.sleep(60)"
+
+
+def test_a_traceback_is_shown_once():
+    terminal = on_terminal("-np", 2, *PYTHON, "-c", CAUSE)
+    assert terminal.end() == 1
+    assert terminal.seen.count("Traceback") == 1, terminal.seen
+    assert "  Its traceback is above; it ends with:\r\n    ValueError: no data\r\n" in terminal.seen
+
+
+def test_a_traceback_that_has_scrolled_away_is_shown_again():
+    later = CAUSE.replace("raise", "import atexit; atexit.register(lambda: print('line\\n' * 40)); raise")
+    terminal = on_terminal("-np", 2, *PYTHON, "-c", later)
+    assert terminal.end() == 1
+    assert terminal.seen.count("Traceback") == 2, terminal.seen
+
+
+def test_a_traceback_stays_in_the_block_where_stderr_is_no_terminal(tmp_path):
+    script = f"{hvdrun_path()} -np 2 {' '.join(PYTHON)} -c \"$0\" 2>{tmp_path / 'err'}"
+    assert Terminal("sh", "-c", script, CAUSE).end() == 1
+    assert (tmp_path / "err").read_text().count("Traceback") == 2

@@ -50,7 +50,28 @@ std::vector<uint32_t> FailedAlike(const JobState& state, uint32_t cause) {
   return alike;
 }
 
-std::string RankReport(const JobState& state) {
+// The exception of the last traceback with its message; empty: there is no whole traceback.
+std::string_view ExceptionIn(std::string_view last_stderr) {
+  constexpr std::string_view kHead = "Traceback (most recent call last):\n";
+  const size_t head = last_stderr.rfind(kHead);
+  if (head == std::string_view::npos) return {};
+  std::string_view rest = last_stderr.substr(head + kHead.size());
+  while (rest.starts_with(' ')) {  // frames are indented
+    const size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return {};
+    rest.remove_prefix(end + 1);
+  }
+  return rest;
+}
+
+std::string LastLinesOf(std::string_view last_stderr, TracebackPlace traceback) {
+  const std::string_view exception = ExceptionIn(last_stderr);
+  if (traceback == TracebackPlace::kInReport || exception.empty())
+    return "  Its last lines on stderr:\n" + Indented(last_stderr);
+  return "  Its traceback is above; it ends with:\n" + Indented(exception);
+}
+
+std::string RankReport(const JobState& state, TracebackPlace traceback) {
   std::optional<uint32_t> cause = FirstFailedRank(state);
   if (!cause) return "hvdrun: the job failed.\n";
   const RankRecord& rank = state.ranks[*cause];
@@ -63,7 +84,7 @@ std::string RankReport(const JobState& state) {
   }
   size_t alike_count = 0;
   if (rank.end && !rank.end->last_stderr.empty()) {
-    text += "  Its last lines on stderr:\n" + Indented(rank.end->last_stderr);
+    text += LastLinesOf(rank.end->last_stderr, traceback);
     const std::vector<uint32_t> alike = FailedAlike(state, *cause);
     alike_count = alike.size();
     if (!alike.empty())
@@ -108,7 +129,7 @@ size_t CountEndedBecause(const JobState& state, uint32_t cause) {
   return count;
 }
 
-std::string Report(const JobState& state) {
+std::string Report(const JobState& state, TracebackPlace traceback) {
   if (!state.failure) {
     if (ExitCode(state) != kStoppedExitCode) return "";
     return Format(
@@ -118,7 +139,7 @@ std::string Report(const JobState& state) {
   }
   const JobFailure& failure = *state.failure;
   switch (failure.kind) {
-    case JobFailure::Kind::kRank: return RankReport(state);
+    case JobFailure::Kind::kRank: return RankReport(state, traceback);
     case JobFailure::Kind::kHost:
       return WithStop("hvdrun: host " + state.plan.hosts[failure.host] +
                       " was lost: " + failure.reason) +

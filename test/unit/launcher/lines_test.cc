@@ -244,5 +244,39 @@ TEST(PrefixTemplate, SaysWhatIsWrong) {
   EXPECT_TRUE(PrefixTemplate::Parse("").ok());
 }
 
+TEST(ShownErrors, KnowWhatARankWroteLast) {
+  ShownErrors shown;
+  EXPECT_FALSE(shown.EndWith(""));
+  shown.Add(1, OutputStream::kStderr, "begun\nTraceback");
+  shown.Add(0, OutputStream::kStderr, "other\n");
+  shown.Add(1, OutputStream::kStderr, "\nboom\n");
+  EXPECT_TRUE(shown.EndWith("Traceback\nboom"));
+  EXPECT_TRUE(shown.EndWith("other"));
+  EXPECT_FALSE(shown.EndWith("begun"));
+  EXPECT_FALSE(shown.EndWith(""));
+  EXPECT_FALSE(shown.EndWith("longer\nother"));
+}
+
+TEST(ShownErrors, ScrollAway) {
+  ShownErrors shown;
+  shown.Add(0, OutputStream::kStderr, "boom\n");
+  for (size_t n = 0; n < ShownErrors::kMaxLinesAfter; ++n)
+    shown.Add(1, OutputStream::kStdout, "x\n");
+  EXPECT_TRUE(shown.EndWith("boom"));
+  shown.Add(1, OutputStream::kStdout, "x\n");
+  EXPECT_FALSE(shown.EndWith("boom"));
+}
+
+TEST(ShownErrors, AreOfTheRanksThatWroteLast) {
+  ShownErrors shown;
+  for (uint32_t rank = 0; rank < ShownErrors::kMaxRanks; ++rank)
+    shown.Add(rank, OutputStream::kStderr, rank == 0 ? "first" : rank == 1 ? "second" : "later");
+  shown.Add(0, OutputStream::kStderr, "");
+  shown.Add(ShownErrors::kMaxRanks, OutputStream::kStderr, "last");
+  EXPECT_TRUE(shown.EndWith("first"));
+  EXPECT_FALSE(shown.EndWith("second"));
+  EXPECT_TRUE(shown.EndWith("last"));
+}
+
 }  // namespace
 }  // namespace hvd

@@ -33,6 +33,22 @@ TEST(Report, NamesRankHostPidEndAndLastWords) {
             "  2 other ranks were ended because of it.\n");
 }
 
+TEST(Report, ATracebackThatTheUserSeesAboveIsNotRepeated) {
+  const std::string traceback =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    f()\n";
+  EXPECT_EQ(Report(Failed(2, 1, {false, 1}, traceback + "ValueError: no data\nof two lines"),
+                   TracebackPlace::kAbove),
+            "hvdrun: rank 1 on host node1 (pid 101) failed: exit code 1.\n"
+            "  Its traceback is above; it ends with:\n"
+            "    ValueError: no data\n"
+            "    of two lines\n"
+            "  1 other rank was ended because of it.\n");
+  for (const std::string& other : {traceback, std::string("no traceback")}) {
+    const JobState state = Failed(2, 1, {false, 1}, other);
+    EXPECT_EQ(Report(state, TracebackPlace::kAbove), Report(state)) << other;
+  }
+}
+
 TEST(Report, ControlCharactersOfTheLastWordsAreEscaped) {
   const std::string report = Report(
       Failed(1, 0, {false, 3}, "a\x1b[2A\x1b[2Kb\r\tc\x1b]0;title\x07\nf\xc3\xbcr \xc2\x9b\xff"));
