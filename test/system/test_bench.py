@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 import shutil
 import sys
 import time
@@ -211,3 +212,17 @@ def test_a_job_has_a_grid_a_search_a_verdict_and_a_cost(monkeypatch, tmp_path, c
     (job,) = json.loads(figures.read_text())["jobs"]
     assert [row["flags"] for row in job["grid"]] == ["--chunk-kib 64"]
     assert job["verdict"]["choice"]["runs"] == 1 and job["cost"]["beside"]["runs"] == 1 and job["verdict"]["steps"] > 0
+
+
+@pytest.mark.parametrize("framework, lines", [("tensorflow", 2), ("keras", 1), ("jax", 2), ("mxnet", 1)])
+def test_calls_of_frameworks_are_measured_beside_their_own(run, framework, lines):
+    python = pathlib.Path.home() / ".cache" / "hvdrun" / {"keras": "tf", "tensorflow": "tf"}.get(framework, framework)
+    python = python.with_name(python.name + "-venv") / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"{python} is not there: scripts/install_deps.sh makes it")
+    job = run("-np", 2, "--prefix", "", python, REPO / "test" / "bench" / "framework_calls.py", framework, 1, 2)
+    assert job.code == 0, job.err
+    found = re.findall(rf"^{framework}: .*beside .*: ([\d.]+) us beside ([\d.]+) us, ([\d.]+) times$", job.out, re.M)
+    assert len(found) == lines, job.out
+    for ours, own, ratio in found:  # one round: the ratio is that of the two
+        assert float(ratio) == pytest.approx(float(ours) / float(own), rel=0.02, abs=0.02), job.out
