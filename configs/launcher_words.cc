@@ -7,7 +7,9 @@ namespace hvd {
 namespace {
 
 constexpr std::string_view kNoNodes =
-    "name the hosts, once for all of them: hvdrun -np 8 -H a:4,b:4 python train.py";
+    "name the hosts, once for all of them: hvdrun -np 8 -H a:4,b:4 python train.py; or, on each "
+    "of two nodes, with the same HVD_JOB_KEY_FILE: HVD_NODES=2 HVD_NODE_RANK=0 (or 1) HVD_LEADER=a "
+    "hvdrun python train.py";
 constexpr std::string_view kNoRendezvous =
     "hvdrun is started once, for all hosts, and is itself where the ranks meet";
 constexpr std::string_view kNoMaster =
