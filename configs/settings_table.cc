@@ -922,7 +922,8 @@ std::span<const Row> SettingRows() {
        .max = 3600,
        .example = "30",
        .what = "the time workers outlive the connection to hvdrun",
-       .doc = "time that workers continue while the connection to hvdrun is lost",
+       .doc =
+           "time that workers continue while the connection to hvdrun is lost; 60 s with --detach",
        .target = &Settings::driver_grace_seconds},
       {.section = kFailure,
        .name = "gloo-timeout-seconds",

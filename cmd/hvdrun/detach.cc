@@ -15,6 +15,7 @@
 #include "launcher/jobs/driver_status.h"
 #include "launcher/jobs/job_id.h"
 #include "launcher/output/output.h"
+#include "launcher/output/printed_output.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
@@ -180,6 +181,7 @@ int RunDetached(const ParsedCommandLine& parsed,
   job.command = CommandTyped(parsed);
   job.directory = WorkingDirectory();
   job.elastic = IsElastic(settings);
+  job.mark = MakeOutputMark();
   job.output_limit_bytes = static_cast<uint64_t>(settings.detached_output_limit_bytes);
   const auto absolute = [&](const std::string& path, const char* ours) {
     if (path.empty()) return job.PathOf(ours);

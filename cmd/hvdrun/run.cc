@@ -21,6 +21,7 @@
 #include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/bundle/package_sources.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
+#include "launcher/detached/standby.h"
 #include "launcher/detached/steered_watch.h"
 #include "launcher/driver/driver.h"
 #include "launcher/driver/function_channel.h"
@@ -253,6 +254,35 @@ int RunElastic(DriverOptions options, const DetachedJob* detached, const NodePar
   return RunJob(std::move(options), channels, *watch);
 }
 
+// A detached job of fixed size goes on when its hvdrun is killed, unless something else of it ends
+// with that: the launcher of its ranks or agents, the rendezvous of stock Horovod, the timeline.
+bool MayBeTakenOver(const DriverOptions& options) {
+  const Settings& settings = options.settings;
+  const RemoteClient client = RemoteClientOf(settings);
+  const bool remote =
+      std::ranges::any_of(options.hosts, [](const auto& host) { return host.remote; });
+  const bool may_reach = !remote || client == RemoteClient::kSshLibrary ||
+                         client == RemoteClient::kSshProgram || client == RemoteClient::kRshAgent;
+  return !options.elastic.elastic && may_reach && !settings.stock_horovod &&
+         RankLauncherOf(settings).empty() && !HasTimelineFile(settings);
+}
+
+// From here on there is a standby, and this process may be one that has taken over.
+Status BeginSuccession(const DetachedJob& detached, DriverOptions& options) {
+  auto printed = PrintedOutput::Make(options.most_ranks(), detached.mark);
+  if (!printed.ok()) return printed.status();
+  Result<Succession> succession = BeginSuccession(detached);
+  if (!succession.ok()) return succession.status();
+  options.printed = std::move(*printed);
+  options.successor_key = MakeJobKey();
+  options.successor_link = succession->link.Release();
+  if (!succession->record) return Status::Ok();
+  options.taken_over = DecodeTakeoverRecord(*succession->record);
+  if (!options.taken_over) return Internal("hvdrun left a record that cannot be read");
+  options.successor_key = options.taken_over->key;  // that the agents know
+  return Status::Ok();
+}
+
 int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const NodePart& nodes) {
   DriverOptions options;
   if (Status status = ReadHosts(parsed, options); !status.ok()) return UsageError(status);
@@ -286,6 +316,14 @@ int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const Node
       {options.interfaces, options.first_port, options.last_port, nodes.waiting});
   const Result<LauncherMaker> launcher = RankLauncherFor(options, channels.family());
   if (!launcher.ok()) return UsageError(launcher.status());
+  if (detached != nullptr && MayBeTakenOver(options)) {
+    constexpr double kGraceOfDetached = 60;
+    double& grace = options.settings.driver_grace_seconds;
+    if (grace == 0) grace = kGraceOfDetached;
+    if (Status status = BeginSuccession(*detached, options); !status.ok())
+      LogWarning("the job ends with this hvdrun if it is killed: " + status.message());
+    if (options.taken_over) channels.FindLocalAgents();
+  }
   const DeadJobsSweep sweep;
   return RunJob(std::move(options), channels, nullptr, *launcher);
 }

@@ -64,6 +64,9 @@ namespace {
 
 // Without its driver a job ends quickly, whatever grace it was given.
 constexpr Duration kOrphanGrace = std::chrono::seconds(2);
+// So long an agent whose workers have ended waits until hvdrun has printed their output: less than
+// hvdrun waits for it (JobOptions::finish_limit).
+constexpr Duration kPrintingLimit = std::chrono::seconds(2);
 constexpr int kAgentFailed = 1;
 // Silence of a driver that has sent no message yet.
 constexpr int kFirstMessageSeconds = 60;
@@ -90,7 +93,8 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void OnDriverFlushed() override;
   void OnDriverTick() override { tree_.Tick(SteadyNow()); }
   void OnDriverAway(const std::string& reason) override {
-    LogWarning(Title() + reason + "; waiting for it to come back");
+    // On the driver's machine the one that takes over says so.
+    if (!GetEnv(kLocalAgentName)) LogWarning(Title() + reason + "; waiting for it to come back");
   }
   void OnDriverGone(const std::string& reason) override;
 
@@ -115,7 +119,9 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
 
   void Prove(ProbeConnectivity question);
   void Examine(const ExamineHost& question);
-  void Await(AwaitDriver await);
+  template <typename Message>
+  void Await(Message await);
+  void Answer(const TakeOver& question);
   void TakePlaces();
   void Start(StartJob start);
   void StartWorkers();
@@ -124,6 +130,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   bool AskToStop(int signal);
   void Finish();
   void FinishIfSilent();
+  bool LastOutputPrinted();
   void TerminateOrphans();
   void OnWardenGone();
   void End(int code);
@@ -139,6 +146,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   bool started_ = false;
   OomCounters oom_;
   OomBaseline oom_baseline_{oom_.Kills()};
+  bool waits_for_printing_ = false, printing_over_ = false;
   bool finishing_ = false, said_gone_ = false, orphaned_ = false;
   int code_ = kAgentFailed;
   MasterPort master_port_{[this](const ToDriver& message) { Send(message); }};
@@ -248,6 +256,12 @@ void Agent::OnDriverMessage(ToAgent message) {
       },
       [this](const MeasurePair& question) { questions_.Answer(question); },
       [this](AwaitDriver& await) { Await(std::move(await)); },
+      [this](AwaitSuccessor& await) { Await(std::move(await)); },
+      [this](const TakeOver& question) { Answer(question); },
+      [this](const OutputPrinted& printed) {
+        driver_.NotePrinted(printed);
+        FinishIfSilent();
+      },
       [this](const AwaitPlaces&) { TakePlaces(); },
       [this](StartJob& start) { Start(std::move(start)); },
       [this](const BeginGeneration& generation) {
@@ -397,9 +411,27 @@ WorkerLink::Recorder Agent::OpenRecorder() {
 }
 
 // Long before the job starts: one that waits for slow hosts may lose a connection, too.
-void Agent::Await(AwaitDriver await) {
+template <typename Message>
+void Agent::Await(Message await) {
   if (Status open = driver_.Await(std::move(await)); !open.ok())
     Send(AgentNote{"a lost connection cannot be made anew: " + open.message()});
+}
+
+// Over the agent's own stream, whatever the tree is: an agent above may have kept messages for the
+// former driver.
+void Agent::Answer(const TakeOver& question) {
+  driver_.Send(AgentReady{::getpid(), ::getppid(), MeansInForce(cgroup_.valid()), HVD_VERSION,
+                          master_port_.port(), HostIdentity(), DefaultSlots(), OnlineCpus()});
+  driver_.Send(AgentPath{options_.executable, driver_.listener_address()});
+  HostSnapshot snapshot;
+  snapshot.started = started_ ? 1 : 0;
+  workers_.AddTo(snapshot);
+  generations_.AddTo(snapshot);
+  driver_.Send(snapshot);
+  for (const ToDriver& entry : generations_.OpenEntries()) driver_.Send(entry);
+  driver_.SendKept(question.printed);
+  if (said_gone_) driver_.Send(AgentGone{});
+  FinishIfSilent();
 }
 
 // ---- workers
@@ -444,12 +476,26 @@ void Agent::Finish() {
 // The workers have ended and all their output is on its way.
 void Agent::FinishIfSilent() {
   if (!finishing_ || said_gone_ || driver_.HasOutputToSend() || !host_.OutputEnded()) return;
-  if (!traces_.Finish()) return;
+  if (!traces_.Finish() || !LastOutputPrinted()) return;
   said_gone_ = true;
   flights_.Close();
   tree_.Close();
   generations_.DropPage();
   Send(AgentGone{});
+}
+
+// A driver that is killed now would leave it to the one that takes over, and this agent has it. The
+// reader of the driver may have stopped.
+bool Agent::LastOutputPrinted() {
+  if (!driver_.KeepsOutput() || printing_over_) return true;
+  if (std::exchange(waits_for_printing_, true)) return false;
+  end_timer_.expires_after(kPrintingLimit);
+  end_timer_.async_wait([this](const asio::error_code& error) {
+    if (error) return;
+    printing_over_ = true;
+    FinishIfSilent();
+  });
+  return false;
 }
 
 void Agent::OnDriverGone(const std::string& reason) {

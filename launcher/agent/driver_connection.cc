@@ -34,7 +34,12 @@ int32_t PeerOf(int socket) {
 
 DriverConnection::DriverConnection(asio::io_context& io, const std::string& job_id,
                                    DriverConnectionOwner& owner)
-    : io_(io), owner_(owner), stream_(OptionsOf(job_id)), tick_timer_(io), return_timer_(io) {}
+    : io_(io),
+      owner_(owner),
+      job_id_(job_id),
+      stream_(OptionsOf(job_id)),
+      tick_timer_(io),
+      return_timer_(io) {}
 
 void DriverConnection::Open(UniqueFd input, UniqueFd output) {
   Begin();
@@ -109,12 +114,22 @@ void DriverConnection::Resume(ReturnedStream stream) {
   absence_.End();
   return_timer_.cancel();
   client_ = std::move(stream.client);
+  if (stream.of_successor) BeginAnew();
   stream_.Attach(SteadyNow());
   Carry([&](BytePumpHandlers handlers) {
     return std::make_unique<BytePump>(io_, std::move(stream.input), std::move(stream.output),
                                       std::move(handlers));
   });
   Flush();
+}
+
+// The other driver has received nothing and sent nothing. What was on its way is part of what the
+// owner tells it.
+void DriverConnection::BeginAnew() {
+  stream_ = Stream(OptionsOf(job_id_));
+  stream_.set_epoch(generation_);
+  holds_kept_ = true;
+  SetSilenceLimit(absence_.silence_limit());
 }
 
 void DriverConnection::OnBytes(std::string_view bytes) {
@@ -147,6 +162,23 @@ void DriverConnection::Send(const ToDriver& message) {
 void DriverConnection::SendOutput(uint32_t rank, OutputStream stream, std::string_view first,
                                   std::string_view second) {
   if (absence_.over()) return;
+  kept_.Add(rank, stream, first, second);
+  if (holds_kept_) return absence_.NoteOutput(first.size() + second.size());
+  SendLog(rank, stream, first, second);
+  Flush();
+}
+
+void DriverConnection::SendKept(const std::vector<OutputPrinted>& printed) {
+  holds_kept_ = false;
+  for (const OutputPrinted& one : printed) kept_.NotePrinted(one);
+  kept_.ForEach([this](uint32_t rank, OutputStream stream, std::string_view bytes) {
+    SendLog(rank, stream, bytes, {});
+  });
+  Flush();
+}
+
+void DriverConnection::SendLog(uint32_t rank, OutputStream stream, std::string_view first,
+                               std::string_view second) {
   while (!first.empty() || !second.empty()) {
     std::string_view head = first.substr(0, kMaxLogPiece);
     std::string_view tail = second.substr(0, kMaxLogPiece - head.size());
@@ -155,7 +187,6 @@ void DriverConnection::SendOutput(uint32_t rank, OutputStream stream, std::strin
     first.remove_prefix(head.size());
     second.remove_prefix(tail.size());
   }
-  Flush();
 }
 
 void DriverConnection::Flush() {
@@ -199,12 +230,27 @@ void DriverConnection::SetSilenceLimit(Duration limit) {
 }
 
 Status DriverConnection::Await(AwaitDriver await) {
-  if (listener_ || await.key.empty() || await.grace_ms <= 0) return Status::Ok();
+  if (await.key.empty() || await.grace_ms <= 0) return Status::Ok();
+  HVD_RETURN_IF_ERROR(Listen(await.grace_ms));
+  listener_->set_driver_key(std::move(await.key));
+  return Status::Ok();
+}
+
+Status DriverConnection::Await(AwaitSuccessor await) {
+  if (await.key.empty() || await.grace_ms <= 0) return Status::Ok();
+  HVD_RETURN_IF_ERROR(Listen(await.grace_ms));
+  kept_.Enable();
+  listener_->set_successor_key(std::move(await.key));
+  return Status::Ok();
+}
+
+Status DriverConnection::Listen(int64_t grace_ms) {
+  absence_.set_grace(std::chrono::milliseconds(grace_ms));
+  if (listener_) return Status::Ok();
   auto listener = std::make_unique<ResumeListener>(
-      io_, std::move(await.key), [this](ReturnedStream stream) { Resume(std::move(stream)); });
+      io_, [this](ReturnedStream stream) { Resume(std::move(stream)); });
   HVD_RETURN_IF_ERROR(listener->Open(listener_address_));
   listener_ = std::move(listener);
-  absence_.set_grace(std::chrono::milliseconds(await.grace_ms));
   return Status::Ok();
 }
 

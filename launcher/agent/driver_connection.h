@@ -13,8 +13,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/agent/driver_absence.h"
+#include "launcher/agent/kept_output.h"
 #include "launcher/agent/resume_listener.h"
 #include "launcher/dial/sealed_pump.h"
 #include "launcher/process/byte_pump.h"
@@ -57,19 +59,30 @@ class DriverConnection {
   // A worker's output; the two pieces follow each other. Dropped after GiveUp.
   void SendOutput(uint32_t rank, OutputStream stream, std::string_view first,
                   std::string_view second);
+  // Of a driver that has taken over: up to there its job's output has been printed; the rest is
+  // sent once more.
+  void SendKept(const std::vector<OutputPrinted>& printed);
+  void NotePrinted(const OutputPrinted& printed) { kept_.NotePrinted(printed); }
   // Sends what the connection takes now.
   void Flush();
 
   // Output waits for credit, or for a connection: workers should not print more.
   bool HoldsOutput() const { return stream_.LogsHeld() && !absence_.HasRoom(); }
-  bool HasOutputToSend() const { return stream_.LogsHeld(); }
+  bool HasOutputToSend() const { return stream_.LogsHeld() || holds_kept_; }
+  // For a driver that takes over, because the present one has not printed it.
+  bool KeepsOutput() const { return kept_.bytes() > 0; }
   bool AllAcknowledged() const { return stream_.AllAcknowledged(); }
 
-  void set_generation(uint64_t generation) { stream_.set_epoch(generation); }
+  void set_generation(uint64_t generation) {
+    generation_ = generation;
+    stream_.set_epoch(generation);
+  }
   // Both sides of the connection notice silence within this limit; 0: this side never does.
   void SetSilenceLimit(Duration limit);
   // The driver may come back to listener_address(). Not ok: it cannot, and why.
   Status Await(AwaitDriver await);
+  // The same for another driver, when this one is gone.
+  Status Await(AwaitSuccessor await);
   bool awaits() const { return listener_ != nullptr; }
   const std::string& listener_address() const { return listener_address_; }
   DriverAbsence& absence() { return absence_; }
@@ -84,14 +97,21 @@ class DriverConnection {
   void Disconnect();
   void OnBytes(std::string_view bytes);
   void Lose(const std::string& reason);
+  Status Listen(int64_t grace_ms);
   void Resume(ReturnedStream stream);
+  void BeginAnew();
+  void SendLog(uint32_t rank, OutputStream stream, std::string_view first, std::string_view second);
   void ScheduleTick();
   void LookForDriver(TimePoint now);
 
   asio::io_context& io_;
   DriverConnectionOwner& owner_;
+  const std::string job_id_;
   Stream stream_;
+  uint64_t generation_ = 0;
   DriverAbsence absence_;
+  KeptOutput kept_;
+  bool holds_kept_ = false;  // a driver that takes over has not said yet what was printed
   std::unique_ptr<BytePath> path_;
   std::unique_ptr<BytePump> lifeline_;
   UniqueFd client_;  // held by `hvdrun agent --resume`, which made the present connection

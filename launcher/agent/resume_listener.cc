@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
 #include <cerrno>
@@ -33,9 +34,8 @@ struct ResumeListener::Client {
   bool over = false;
 };
 
-ResumeListener::ResumeListener(asio::io_context& io, std::string key, OnReturn on_return)
+ResumeListener::ResumeListener(asio::io_context& io, OnReturn on_return)
     : io_(io),
-      key_(std::move(key)),
       on_return_(std::move(on_return)),
       listener_(io, [this](LinkClient visitor) { Accept(std::move(visitor)); }) {}
 
@@ -83,15 +83,22 @@ void ResumeListener::WaitForKey(const ClientPtr& client) {
 
 // Not a byte more than the key: those that follow are the stream's.
 void ResumeListener::ReadKey(const ClientPtr& client) {
-  std::string bytes(key_.size() - client->said.size(), '\0');
+  const size_t length = std::max(driver_key_.size(), successor_key_.size());
+  if (client->said.size() >= length) return Dismiss(client);
+  std::string bytes(length - client->said.size(), '\0');
   ssize_t got = ::read(client->stream.input.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return WaitForKey(client);
   if (got <= 0) return Dismiss(client);
   client->said.append(bytes, 0, static_cast<size_t>(got));
-  if (client->said.size() < key_.size()) return WaitForKey(client);
-  if (!SameKey(client->said, key_)) return Dismiss(client);
+  if (client->said.size() < length) return WaitForKey(client);
+  const auto is = [&](const std::string& key) {
+    return !key.empty() && SameKey(client->said, key);
+  };
+  const bool of_successor = is(successor_key_);
+  if (!of_successor && !is(driver_key_)) return Dismiss(client);
   ReturnedStream stream = std::move(client->stream);
   stream.client = UniqueFd(::fcntl(client->socket.native_handle(), F_DUPFD_CLOEXEC, 0));
+  stream.of_successor = of_successor;
   Dismiss(client);
   on_return_(std::move(stream));
 }

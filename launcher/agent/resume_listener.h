@@ -1,8 +1,9 @@
 // ResumeListener: where a driver comes back to an agent after their connection was lost. Listens at
 // an abstract unix address. A client (`hvdrun agent --resume`, see side_command.h) hands over the
-// two ends of a new connection, whose first bytes must be the key that the driver gave to the
-// agent. Until then nothing changes for the agent, so strangers disturb nothing: clients of other
-// users are refused, and a connection without the key is closed.
+// two ends of a new connection, whose first bytes must be a key that the driver gave to the agent:
+// its own, or that of the driver which takes over when it is gone. Until then nothing changes for
+// the agent, so strangers disturb nothing: clients of other users are refused, and a connection
+// without a key is closed.
 //
 // One thread, that of the io_context; the owner is called from there, never from a call of this
 // class.
@@ -25,15 +26,20 @@ namespace hvd {
 // used: when it closes, the `--resume` process ends, too.
 struct ReturnedStream {
   UniqueFd input, output, client;
+  bool of_successor = false;  // another driver than before
 };
 
 class ResumeListener {
  public:
   using OnReturn = std::function<void(ReturnedStream)>;
 
-  // `key`: not empty, the bytes that come first on a new connection.
-  ResumeListener(asio::io_context& io, std::string key, OnReturn on_return);
+  ResumeListener(asio::io_context& io, OnReturn on_return);
   ~ResumeListener();
+
+  // The bytes that come first on a new connection of the driver, and on that of another one; empty:
+  // it is not let in. Both have one length.
+  void set_driver_key(std::string key) { driver_key_ = std::move(key); }
+  void set_successor_key(std::string key) { successor_key_ = std::move(key); }
 
   Status Open(const std::string& abstract_name) { return listener_.Listen(abstract_name); }
 
@@ -48,7 +54,7 @@ class ResumeListener {
   void Dismiss(const ClientPtr& client);
 
   asio::io_context& io_;
-  const std::string key_;
+  std::string driver_key_, successor_key_;
   OnReturn on_return_;
   LinkListener listener_;
   std::list<ClientPtr> clients_;

@@ -46,7 +46,14 @@ Status WorkerGenerations::Listen(const std::string& address) {
 
 // ---- messages from the driver
 
+// A driver that has taken over may begin the present generation once more.
 void WorkerGenerations::Take(const BeginGeneration& message) {
+  if (message.generation <= begun_) return;
+  begun_ = message.generation;
+  left_.clear();
+  lost_.clear();
+  puts_.clear();
+  wanted_.clear();
   parts_.relay.BeginGeneration(message.generation);
   if (!host_) return;
   // If it fails, the ranks that wait have been told why.
@@ -141,6 +148,7 @@ void WorkerGenerations::Take(const ActAtCommit& message) {
 
 void WorkerGenerations::Take(const KeyValue& message) {
   if (!host_) return;
+  if (message.generation == begun_) wanted_.erase(message.key);
   host_->GiveValue(message.generation, message.key,
                    parts_.relay.ValueFor(message.generation, message.key, message.value));
 }
@@ -156,20 +164,55 @@ void WorkerGenerations::OnJoined(uint32_t slot) {
 }
 
 void WorkerGenerations::OnLeft(uint32_t slot, const LeftRank& left) {
-  send_(RankLeft{parts_.workers.NumberOf(slot), left.generation, NanosecondsOf(left.since),
-                 left.had_failed});
+  const RankLeft message{parts_.workers.NumberOf(slot), left.generation, NanosecondsOf(left.since),
+                         left.had_failed};
+  if (left.generation == begun_) left_[slot] = message;
+  send_(message);
 }
 
 void WorkerGenerations::OnLost(uint32_t slot, const LostRank& lost) {
-  send_(RankLost{parts_.workers.NumberOf(slot), lost.pid, lost.generation,
-                 NanosecondsOf(lost.noticed), lost.reason, lost.doing, lost.had_failed});
+  const RankLost message{parts_.workers.NumberOf(slot),
+                         lost.pid,
+                         lost.generation,
+                         NanosecondsOf(lost.noticed),
+                         lost.reason,
+                         lost.doing,
+                         lost.had_failed};
+  if (lost.generation == begun_ && begun_ != 0) lost_[slot] = message;
+  send_(message);
 }
 
 void WorkerGenerations::OnPut(const LinkPut& put) {
   parts_.relay.NoteEntry(put.generation, put.key, put.value);
-  send_(PutKey{put.generation, put.key, put.value});
+  const PutKey message{put.generation, put.key, put.value};
+  if (put.generation == begun_) puts_.push_back(message);
+  send_(message);
 }
 
-void WorkerGenerations::OnWanted(const LinkGet& get) { send_(WantKey{get.generation, get.key}); }
+void WorkerGenerations::OnWanted(const LinkGet& get) {
+  if (get.generation == begun_) wanted_.insert(get.key);
+  send_(WantKey{get.generation, get.key});
+}
+
+// ---- for a driver that takes over
+
+void WorkerGenerations::AddTo(HostSnapshot& snapshot) const {
+  snapshot.generation = begun_;
+  for (const auto& [slot, left] : left_) snapshot.left.push_back(left);
+  for (const auto& [slot, lost] : lost_) snapshot.lost.push_back(lost);
+  if (!host_) return;
+  for (WorkerSnapshot& worker : snapshot.workers) {
+    const std::optional<uint32_t> slot = parts_.workers.SlotOf(worker.rank);
+    if (!slot) continue;
+    worker.waiting = host_->slots().waiting(*slot) ? 1 : 0;
+    worker.generation = host_->slots().generation(*slot);
+  }
+}
+
+std::vector<ToDriver> WorkerGenerations::OpenEntries() const {
+  std::vector<ToDriver> messages(puts_.begin(), puts_.end());
+  for (const std::string& key : wanted_) messages.emplace_back(WantKey{begun_, key});
+  return messages;
+}
 
 }  // namespace hvd

@@ -9,7 +9,9 @@
 #include <asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +55,11 @@ class WorkerGenerations final : private HostGenerationsObserver {
   void Take(const ActAtCommit& message);
   void Take(const KeyValue& message);
 
+  // What a driver that takes over must know of generations; the workers are there already. Behind
+  // that, the entries of the directory that ranks here have put, and those that they wait for.
+  void AddTo(HostSnapshot& snapshot) const;
+  std::vector<ToDriver> OpenEntries() const;
+
   // A worker is in a generation.
   bool in_use() const { return host_ && host_->slots().in_use(); }
   // As HostGenerations; after Open.
@@ -83,6 +90,12 @@ class WorkerGenerations final : private HostGenerationsObserver {
   const Parts parts_;
   const std::function<void(const ToDriver&)> send_;
   std::optional<HostGenerations> host_;
+  uint64_t begun_ = 0;  // the last generation
+  // Of it, by slot; and of its directory.
+  std::map<uint32_t, RankLeft> left_;
+  std::map<uint32_t, RankLost> lost_;
+  std::vector<PutKey> puts_;
+  std::set<std::string> wanted_;
 };
 
 }  // namespace hvd

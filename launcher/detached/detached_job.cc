@@ -46,6 +46,7 @@ DetachedJson JsonOf(const DetachedJob& job) {
           {"pid", job.driver},
           {"start_ticks", job.driver_start_ticks},
           {"pipe", job.pipe},
+          {"mark", job.mark},
           {"started_at", job.started_at},
           {"elastic", job.elastic},
           {"output_limit_bytes", job.output_limit_bytes},
@@ -60,6 +61,7 @@ DetachedJson JsonOf(const DetachedEnd& end) {
 // For people and scripts.
 DetachedJson ListedJson(const DetachedJob& job) {
   DetachedJson json = JsonOf(job);
+  json.erase("mark");
   json["state"] = DetachedState(job);
   if (job.end) json["end"] = JsonOf(*job.end);
   return json;
@@ -191,6 +193,7 @@ Result<DetachedJob> ParseDetachedJob(std::string_view text) {
     ReadField(json, "pid", job.driver);
     ReadField(json, "start_ticks", job.driver_start_ticks);
     ReadField(json, "pipe", job.pipe);
+    if (json.contains("mark")) ReadField(json, "mark", job.mark);
     ReadField(json, "started_at", job.started_at);
     ReadField(json, "elastic", job.elastic);
     ReadField(json, "output_limit_bytes", job.output_limit_bytes);
@@ -267,12 +270,26 @@ bool IsOfThisMachine(const DetachedJob& job) {
   return here && there && here->SameAs(*there);
 }
 
-std::optional<ProcessInfo> DriverOf(const DetachedJob& job) {
+namespace {
+
+std::optional<ProcessInfo> ProcessOf(const DetachedJob& job) {
   if (job.driver <= 0 || !IsOfThisMachine(job)) return std::nullopt;
   std::optional<ProcessInfo> process = LookAtProcess(job.driver);
   if (!process || process->start_ticks != job.driver_start_ticks || process->state == 'Z')
     return std::nullopt;
   return process;
+}
+
+}  // namespace
+
+std::optional<ProcessInfo> DriverOf(const DetachedJob& job) {
+  if (auto process = ProcessOf(job)) return process;
+  const Result<DetachedJob> standby = ParseDetachedJob(ReadSmallFile(job.PathOf("standby")));
+  if (!standby.ok()) return std::nullopt;
+  if (auto process = ProcessOf(*standby)) return process;
+  // It has taken over since, and has a standby of its own.
+  const Result<DetachedJob> again = ParseDetachedJob(ReadSmallFile(job.PathOf("job")));
+  return again.ok() ? ProcessOf(*again) : std::nullopt;
 }
 
 std::optional<int> ReadExitCode(const DetachedJob& job) {

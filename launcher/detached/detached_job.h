@@ -7,6 +7,7 @@
 //   ranks/        the output of each rank (--output-filename), unless the user named a folder
 //   error.json    the first cause (--error-file), unless the user named a file
 //   hosts         what hvdrun scale and drain want (steered_watch.h)
+//   standby       the process that takes over when hvdrun is killed (standby.h): as `job`
 //   lock          held by the keeper
 //   room          as long as the job runs: makes room for `end` on a full disk
 // Folders are 0700 and files 0600: no other user can list, read or steer a job.
@@ -44,6 +45,7 @@ struct DetachedJob {
   std::string place;      // JobPlaceText of it
   pid_t driver = 0;
   uint64_t driver_start_ticks = 0;
+  std::string mark;        // of the packets in its output (printed_output.h); empty: it has none
   int pipe = -1;           // in the driver: the end from which its output is read
   int64_t started_at = 0;  // seconds since 1970
   bool elastic = false;
@@ -89,7 +91,7 @@ Result<DetachedJob> DetachedJobNamed(const std::vector<DetachedJob>& jobs, std::
 
 // It was started on this machine since it booted, in this pid namespace.
 bool IsOfThisMachine(const DetachedJob& job);
-// Its hvdrun, if it runs.
+// Its hvdrun, if it runs; else the standby that takes over.
 std::optional<ProcessInfo> DriverOf(const DetachedJob& job);
 // Of hvdrun, written by it; nothing: it was killed, or has not ended.
 std::optional<int> ReadExitCode(const DetachedJob& job);

@@ -15,6 +15,7 @@
 
 #include "discovery/this_machine.h"
 #include "launcher/jobs/job_place.h"
+#include "launcher/output/printed_output.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/exit_status.h"
@@ -73,29 +74,41 @@ bool RestartedSince(const DetachedJob& job) {
 }
 
 // Puts into files what the pipe has now. False: there is nothing.
-bool Drain(int pipe, LogWriter& log) {
+bool Drain(int pipe, PacketReader& packets, LogWriter& log) {
   static std::array<char, 1 << 16> bytes;
   const ssize_t got = ::read(pipe, bytes.data(), bytes.size());
   if (got <= 0) return false;
-  log.Append({bytes.data(), static_cast<size_t>(got)}, WallNanoseconds());
+  log.Append(packets.Take({bytes.data(), static_cast<size_t>(got)}), WallNanoseconds());
   return true;
+}
+
+// It ends with hvdrun: when the end is recorded, nothing of the job runs.
+void AwaitStandby(const DetachedJob& job) {
+  constexpr int kMostLooks = 100, kLookMs = 10;
+  for (int look = 0; look < kMostLooks && DriverOf(job); ++look) (void)::poll(nullptr, 0, kLookMs);
 }
 
 // Until hvdrun has ended; its end. `child`: it is our child.
 DetachedEnd WaitForEnd(const DetachedJob& job, int pipe, LogWriter& log, bool child) {
+  PacketReader packets(job.mark);
+  int status = SIGKILL;
   for (;;) {
     pollfd entry{pipe, POLLIN, 0};
     (void)::poll(&entry, 1, kLookEveryMs);
-    const bool idle = !Drain(pipe, log);
+    const bool idle = !Drain(pipe, packets, log);
     if (idle && (entry.revents & POLLHUP) != 0) (void)::poll(nullptr, 0, kLookEveryMs);
-    int status = 0;
-    const bool ended =
-        child ? ::waitpid(job.driver, &status, WNOHANG) == job.driver : idle && !DriverOf(job);
-    if (!ended) continue;
-    while (Drain(pipe, log)) {
+    if (child) {
+      if (::waitpid(job.driver, &status, WNOHANG) != job.driver) continue;
+      child = false;  // its standby may take over
+      if (!ReadExitCode(job)) continue;
+    } else if (!idle || DriverOf(job)) {
+      continue;
     }
+    while (Drain(pipe, packets, log)) {
+    }
+    AwaitStandby(job);
     if (const std::optional<int> code = ReadExitCode(job)) return {*code, WallSeconds(), ""};
-    return EndOfKilled(child ? status : SIGKILL, WallSeconds());
+    return EndOfKilled(status, WallSeconds());
   }
 }
 
@@ -244,7 +257,8 @@ Status Tend(DetachedJob* job) {
     job->end = end;  // also where the disk is full
     return RecordEnd(*job, end);
   }
-  const std::string path = Format("/proc/{}/fd/{}", job->driver, job->pipe);
+  const std::optional<ProcessInfo> driver = DriverOf(*job);
+  const std::string path = Format("/proc/{}/fd/{}", driver ? driver->pid : job->driver, job->pipe);
   UniqueFd pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!pipe.valid()) return SystemError("cannot read the output of job " + job->name, errno);
   Result<std::unique_ptr<LogWriter>> log = LogWriter::Open(job->folder, job->output_limit_bytes);

@@ -34,7 +34,7 @@ concept IsOfRecorders = requires(RecorderMessages recorders, const Message& mess
 template <typename Message>
 concept IsForOthers = std::same_as<Message, WorkerOutput> || std::same_as<Message, AgentGone> ||
     std::same_as<Message, AgentPath> || std::same_as<Message, HostExam> ||
-    std::same_as<Message, PairMeasured>;
+    std::same_as<Message, PairMeasured> || std::same_as<Message, HostSnapshot>;
 
 class AgentMessages {
  public:

@@ -9,7 +9,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "launcher/driver/agent_messages.h"
 #include "launcher/driver/driver_parts.h"
@@ -20,6 +22,7 @@
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/job_signals.h"
 #include "launcher/driver/run_watch.h"
+#include "launcher/driver/takeover/adoption.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/job_pause.h"
 #include "launcher/job/report/failure_code.h"
@@ -28,10 +31,13 @@
 #include "launcher/job/report/report.h"
 #include "launcher/jobs/driver_status.h"
 #include "launcher/jobs/job_id.h"
+#include "launcher/links/record_link.h"
 #include "launcher/output/output.h"
 #include "launcher/process/uncaught.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/exit_status.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/time_numbers.h"
 
 namespace hvd {
 namespace {
@@ -103,6 +109,7 @@ class Driver final : public AgentConnectionObserver {
   }
   void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) override;
   void OnMessage(uint32_t host, ToDriver message) override {
+    if (adoption_) return OnAdopted(host, std::move(message));
     messages_.Receive(host, message, SteadyNow());
     ScheduleTickIfMoved();
   }
@@ -117,7 +124,12 @@ class Driver final : public AgentConnectionObserver {
   void OnHostEnd(uint32_t host, const std::string& reason) override;
 
  private:
+  void OnAdopted(uint32_t host, ToDriver message);
   void AddAgent(uint32_t host);
+  void TakeOverAgents();
+  void Adopt();
+  void LeaveRecordIfNews();
+  std::string LastWords() const;
   void OpenTimeline();
   void CloseTimelines();
   void OpenLive();
@@ -149,10 +161,13 @@ class Driver final : public AgentConnectionObserver {
   JobActions actions_{parts_};
   JobSignals signals_{parts_.io, [this](int signal) { OnSignal(signal); }};
   asio::steady_timer deadline_timer_{parts_.io}, tick_timer_{parts_.io}, run_timer_{parts_.io};
-  RunWatch run_watch_;                                 // of an elastic job
-  std::unique_ptr<HostWatch> host_watch_;              // of an elastic job
-  std::unique_ptr<FunctionChannel> function_channel_;  // of horovod.run()
-  size_t channels_known_ = 0;                          // hosts whose channels can be made
+  RunWatch run_watch_;                                      // of an elastic job
+  std::unique_ptr<HostWatch> host_watch_;                   // of an elastic job
+  std::unique_ptr<FunctionChannel> function_channel_;       // of horovod.run()
+  std::optional<Adoption> adoption_;                        // while it takes over
+  std::vector<int32_t> interrupts_;                         // for a driver that takes over
+  std::optional<std::tuple<size_t, bool, JobPhase>> left_;  // what the record that was left says
+  size_t channels_known_ = 0;                               // hosts whose channels can be made
   DriverStatusListener status_listener_{parts_.io, [this] { return CountsOf(parts_.state); }};
 };
 
@@ -164,6 +179,10 @@ Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchM
   if (watch_hosts) host_watch_ = watch_hosts(parts_.io);
   const DriverOptions& job = parts_.options;
   channels_known_ = job.plan.hosts.size();
+  if (job.taken_over) {
+    adoption_.emplace(*job.taken_over);
+    interrupts_ = job.taken_over->interrupts;
+  }
   for (uint32_t host = 0; host < job.plan.hosts.size(); ++host) {
     AddAgent(host);
     if (!job.hosts[host].remote) parts_.state.clocks[host] = HostClock::Ours();
@@ -234,6 +253,7 @@ void Driver::Begin() {
   OpenFunctionChannel();
   const std::string plan = host_watch_ ? "elastic" : PlanText(parts_.options.plan);
   parts_.log.Info("job " + parts_.options.job_id + ": " + plan);
+  if (adoption_) return TakeOverAgents();
   events_.Push(Begun{});
   parts_.agents.Open();
   WatchHosts();
@@ -244,6 +264,89 @@ void Driver::Begin() {
   const bool remote_hosts = parts_.state.options.prove_addresses;
   parts_.screen.BeginProgress(remote_hosts ? [this] { return parts_.state.stages.Counts(); }
                                            : Screen::HostCounts());
+}
+
+// Those of hosts without a rank are gone.
+void Driver::TakeOverAgents() {
+  const TakeoverRecord& record = *parts_.options.taken_over;
+  sigset_t held;  // since the standby was made
+  ::sigemptyset(&held);
+  for (int signal : {SIGINT, SIGTERM}) ::sigaddset(&held, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &held, nullptr);
+  parts_.screen.Print(
+      Format("hvdrun (pid {}) was killed; another one, pid {}, goes on with the job", record.pid,
+             ::getpid()));
+  for (uint32_t host = 0; host < record.hosts.size(); ++host) {
+    if (record.hosts[host].has_rank != 0)
+      parts_.agents[host].OpenAsSuccessor(record.hosts[host].there, record.key,
+                                          parts_.screen.printed());
+  }
+  ScheduleTick();
+}
+
+void Driver::OnAdopted(uint32_t host, ToDriver message) {
+  if (auto* snapshot = std::get_if<HostSnapshot>(&message)) {
+    if (Status own = CheckSnapshot(parts_.options.plan, host, *snapshot); !own.ok())
+      return parts_.agents[host].Break(own.message());
+    adoption_->Take(host, std::move(*snapshot));
+  } else {
+    adoption_->Take(host, std::move(message));
+  }
+  if (adoption_->complete()) Adopt();
+}
+
+// All agents have answered, or were waited for. A host that is gone although all workers had ended
+// has only lost its answer.
+void Driver::Adopt() {
+  Adoption adoption = *std::exchange(adoption_, std::nullopt);
+  const TakeoverRecord& record = *parts_.options.taken_over;
+  actions_.UseRunning();
+  TakeoverRecord known = record;
+  known.interrupts = interrupts_;
+  for (const JobEvent& event : AdoptionEvents(known, adoption.snapshots())) events_.Push(event);
+  for (const auto& [host, reason] : adoption.lost()) {
+    if (reason.empty() || record.is_over != 0) {
+      events_.Push(AgentFinished{host});
+    } else {
+      events_.Push(AgentLost{host, reason});
+    }
+  }
+  for (auto& [host, message] : adoption.PopMessages())
+    messages_.Receive(host, message, SteadyNow());
+  ScheduleTick();
+}
+
+// When something has changed that agents do not know.
+void Driver::LeaveRecordIfNews() {
+  const DriverOptions& options = parts_.options;
+  const JobState& state = parts_.state;
+  if (options.successor_link < 0 || adoption_ || !parts_.tree.formed() || !state.blocked.empty() ||
+      state.phase == JobPhase::kOpening)
+    return;
+  const std::tuple now{interrupts_.size(), state.failure.has_value(), state.phase};
+  if (std::exchange(left_, now) == now) return;
+  TakeoverRecord record;
+  record.pid = ::getpid();
+  record.key = options.successor_key;
+  record.begun_ns = NanosecondsOf(parts_.begun);
+  record.host_names = options.plan.hosts;
+  record.ranks = options.plan.ranks;
+  record.homogeneous = options.plan.homogeneous ? 1 : 0;
+  for (uint32_t host = 0; host < options.plan.hosts.size(); ++host)
+    record.hosts.push_back({parts_.agents[host].there(),
+                            static_cast<uint8_t>(parts_.tree.Has(host) ? 1 : 0),
+                            options.hosts[host].addresses});
+  record.master_address = options.master_address;
+  record.master_port = options.master_port;
+  record.interrupts = interrupts_;
+  if (state.failure) SetFailure(record, *state.failure);
+  if (state.phase >= JobPhase::kFinishing) {
+    record.is_over = 1;
+    record.exit_code = ExitCode(state);
+    record.report = LastWords();
+  }
+  if (!LeaveRecord(options.successor_link, EncodeTakeoverRecord(record)))
+    parts_.options.successor_link = -1;
 }
 
 // Metrics that cannot be served are refused before the job is begun, but for a port that somebody
@@ -291,15 +394,22 @@ int Driver::Finish() {
   CloseTimelines();
   host_watch_.reset();
   signals_.Close();  // a job that waits for its reader can be interrupted
-  const std::string recorded =
-      state.failure ? parts_.flights.LinesOfFailure(parts_.options.plan.size()) : "";
-  const std::string last = Report(state, PlaceOfTraceback(parts_)) + recorded + Hint(parts_) +
-                           CodeLine(state) + WriteErrorFileIfFailed(state, parts_.options);
+  const std::optional<TakeoverRecord>& record = parts_.options.taken_over;
+  const bool was_over = record && record->is_over != 0;
+  const std::string last =
+      was_over ? record->report : LastWords() + WriteErrorFileIfFailed(state, parts_.options);
   const auto patience = EndedByItself(state) ? kPatience : kOutputLimit;
   if (function_channel_) function_channel_->Finish(patience);
   parts_.screen.Finish(last, patience);
-  const int code = ExitCode(state);
+  const int code = was_over ? record->exit_code : ExitCode(state);
   return code != 0 ? code : parts_.screen.exit_code();
+}
+
+std::string Driver::LastWords() const {
+  const std::string recorded =
+      parts_.state.failure ? parts_.flights.LinesOfFailure(parts_.options.plan.size()) : "";
+  return Report(parts_.state, PlaceOfTraceback(parts_)) + recorded + Hint(parts_) +
+         CodeLine(parts_.state);
 }
 
 void Driver::WatchOwnRun() {
@@ -334,6 +444,7 @@ void Driver::Handle(const JobEvent& event) {
   if (!decision.reason.empty())
     parts_.log.Print(decision.detail ? LogLevel::kDebug : LogLevel::kInfo, decision.reason);
   for (const JobAction& action : decision.actions) Execute(action);
+  LeaveRecordIfNews();
   if (parts_.state.phase == JobPhase::kOpening) parts_.screen.HostsChanged();
   ScheduleTickIfMoved();
   ScheduleDeadline();
@@ -365,6 +476,10 @@ void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
   if (parts_.agents[host].left_alone()) CleanUp(host);
   parts_.TellUnlessEnding(parts_.forwarded_signals.HostGone(host, SteadyNow()));
   if (parts_.tree.Has(host)) parts_.relay.HostGone(parts_.tree.NumberOf(host));
+  if (adoption_) {
+    adoption_->Lose(host, reason);
+    return adoption_->complete() ? Adopt() : void();
+  }
   if (reason.empty()) return events_.Push(AgentFinished{host});
   events_.Push(AgentLost{host, reason});
 }
@@ -392,7 +507,10 @@ void Driver::StopWhenCleared() {
 void Driver::OnSignal(int signal) {
   switch (ActionFor(signal, parts_.job_over)) {
     case SignalAction::kLeave: return parts_.io.stop();
-    case SignalAction::kInterrupt: return events_.Push(Interrupted{signal});
+    case SignalAction::kInterrupt:
+      interrupts_.push_back(signal);
+      if (adoption_) return;  // it goes on with what it was asked
+      return events_.Push(Interrupted{signal});
     case SignalAction::kForward: return parts_.ForwardToRanks(signal);
     case SignalAction::kNothing: return;
     case SignalAction::kResume: return events_.Push(Resumed{});
@@ -451,6 +569,15 @@ bool DriverOptions::several_machines() const {
 int RunJob(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts,
            const LauncherMaker& make_launcher) {
   ::signal(SIGPIPE, SIG_IGN);
+  if (const std::optional<TakeoverRecord>& record = options.taken_over) {
+    options.plan = PlanOf(*record);
+    options.named_hosts.clear();  // the plan is final
+    options.master_address = record->master_address;
+    options.master_port = record->master_port;
+    options.hosts.resize(record->hosts.size());
+    for (size_t host = 0; host < record->hosts.size(); ++host)
+      options.hosts[host].addresses = record->hosts[host].addresses;
+  }
   try {
     Driver driver(std::move(options), channels, watch_hosts, make_launcher);
     return driver.Run();

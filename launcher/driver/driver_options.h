@@ -4,12 +4,16 @@
 #define HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "configs/settings.h"
+#include "launcher/driver/takeover/takeover_record.h"
 #include "launcher/job/hosts/host_stages.h"
 #include "launcher/job/policy/elastic_limits.h"
+#include "launcher/output/printed_output.h"
 #include "launcher/text/prefix.h"
 #include "launcher/wire/plan.h"
 
@@ -39,7 +43,11 @@ struct DriverOptions {
   StageLimits stage_limits = StageLimits::Default();
   PrefixTemplate prefix = PrefixTemplate::Default();
   bool stdin_terminal = false;
-  std::string function;   // of horovod.run(), that each rank is to run; empty: it is a command
+  std::string function;       // of horovod.run(), that each rank is to run; empty: it is a command
+  std::string successor_key;  // secret: of the driver that takes over; empty: none does
+  std::shared_ptr<PrintedOutput> printed;    // that both know; null: none does
+  int successor_link = -1;                   // to the standby (standby.h); -1: there is none
+  std::optional<TakeoverRecord> taken_over;  // of the hvdrun that was killed
   ElasticLimits elastic;  // of an elastic job; its plan has no hosts before it begins
 
   // So many workers there may be at a time.

@@ -13,11 +13,16 @@
 #include "runtime/base/text/format.h"
 
 namespace hvd {
+namespace {
+
+constexpr Duration kTellPrintedEvery = std::chrono::milliseconds(20);
+
+}  // namespace
 
 DriverParts::DriverParts(DriverOptions the_options, EventQueue& the_events, TimePoint now)
     : events(the_events),
       options(std::move(the_options)),
-      begun(now),
+      begun(options.taken_over ? TimePoint(Duration(options.taken_over->begun_ns)) : now),
       state(options.plan, JobOptionsOf(options), options.named_hosts,
             elastic() ? std::optional(options.elastic) : std::nullopt,
             ParseJobId(options.job_id).value_or(0)),
@@ -35,8 +40,13 @@ DriverParts::DriverParts(DriverOptions the_options, EventQueue& the_events, Time
       clock_schedule(options.plan.hosts.size()),
       free_ports(options.plan.hosts.size()),
       facts(options.plan.hosts.size()),
-      screen(io, options.plan, options.most_ranks(), options.settings, options.prefix,
-             [this](uint32_t host, uint64_t bytes) { agents[host].ReturnCredit(bytes); }),
+      screen(
+          io, options.plan, options.most_ranks(), options.settings, options.prefix,
+          [this](uint32_t host, uint64_t bytes) {
+            agents[host].ReturnCredit(bytes);
+            if (options.printed) TellPrintedSoon();
+          },
+          options.printed),
       log(LogLevelOf(options.settings), options.plan, screen),
       live(io, LiveHooks()) {
   if (options.settings.stock_horovod) stock = std::make_unique<StockWorlds>(io, options);
@@ -78,6 +88,19 @@ LiveService::Hooks DriverParts::LiveHooks() {
           [this](uint32_t host, const ToAgent& message) { agents.Send(host, message); },
           [this](uint32_t host) { return NameOf(host); },
           [this](uint32_t host) -> const HostClock& { return state.clocks[host]; }};
+}
+
+// The agents keep what they have not heard of. Not for every line.
+void DriverParts::TellPrintedSoon() {
+  if (std::exchange(tells_printed, true)) return;
+  printed_timer.expires_after(kTellPrintedEvery);
+  printed_timer.async_wait([this](const asio::error_code& error) {
+    tells_printed = false;
+    if (error) return;
+    for (const OutputPrinted& printed : screen.PopPrinted())
+      agents.Send(state.plan.ranks[printed.rank].host, printed);
+    if (screen.HoldsBack()) TellPrintedSoon();
+  });
 }
 
 // Those that have workers; none while the plan may change.

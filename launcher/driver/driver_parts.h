@@ -5,6 +5,7 @@
 #define HVD_LAUNCHER_DRIVER_DRIVER_PARTS_H_
 
 #include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -66,6 +67,7 @@ struct DriverParts {
   void HandleWarning(uint32_t host, const SignalForwarded& answer, TimePoint now);
   void HandleWarning(uint32_t host, const MasterPortTaken& taken, TimePoint now);
   void TellUnlessEnding(const std::string& sentence);
+  void TellPrintedSoon();
 
   EventQueue& events;
   bool tick_moved = false;  // NextTick of some part may be earlier now
@@ -74,6 +76,8 @@ struct DriverParts {
   DriverOptions options;
   const TimePoint begun;
   asio::io_context io{1};
+  asio::steady_timer printed_timer{io};
+  bool tells_printed = false;
   JobState state;
   AgentSet agents;
   TreeRouter tree;

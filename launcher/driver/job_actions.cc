@@ -97,8 +97,18 @@ void JobActions::SendParts() {
     StartJob start = hvd::StartOn(host, std::move(slots[host]), parts_.options, common);
     if (parts_.stock) start.rendezvous = parts_.stock->AddressFor(host);
     parts_.tree.SetPlace(host, start);
+    AwaitSuccessorAt(host);
     parts_.agents.Send(host, start);
   }
+}
+
+// Ranks whose connections go through hvdrun cannot do without it.
+void JobActions::AwaitSuccessorAt(uint32_t host) {
+  const DriverOptions& options = parts_.options;
+  if (options.successor_key.empty() || !parts_.state.blocked.empty()) return;
+  parts_.agents[host].NoteSuccessor();
+  parts_.agents.Send(host,
+                     AwaitSuccessor{options.successor_key, CommonStart(options).driver_grace_ms});
 }
 
 // Before its workers start. False: they cannot meet, which ends the job.

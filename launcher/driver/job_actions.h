@@ -19,6 +19,8 @@ class JobActions {
   explicit JobActions(DriverParts& parts) : parts_(parts) {}
 
   void Execute(const JobAction& action, TimePoint now);
+  // The workers of a job that was taken over run already.
+  void UseRunning() { FormTree(); }
 
  private:
   template <typename Message>
@@ -52,6 +54,7 @@ class JobActions {
   void FormTree();
   bool BeginStockWorld(const std::vector<Placement>& places);
   void SendParts();
+  void AwaitSuccessorAt(uint32_t host);
   void BeginWithMembers(const BeginWorld& begin);
   void ReadStdin();
   void SendStdin(std::string bytes);

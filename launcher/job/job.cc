@@ -44,6 +44,7 @@ class JobTransition {
         ranks_(members_) {}
 
   void On(const Begun&);
+  void On(const Adopted& event) { Adopt(change_, event); }
   // The others are of hosts or of ranks.
   template <typename Event>
   void On(const Event& event) {

@@ -140,6 +140,31 @@ void TakeAgent(JobChange& change, const AgentIsReady& event) {
   change.Do(ProveAddresses{});
 }
 
+void Adopt(JobChange& change, const Adopted& event) {
+  JobState& state = change.state;
+  state.stages.Begin(change.now);
+  if (state.options.timeout > Duration::zero())
+    state.timeout_at = event.begun + state.options.timeout;
+  const std::vector<uint32_t> used = state.plan.UsedHosts();
+  for (uint32_t host = 0; host < state.plan.hosts.size(); ++host) {
+    state.stages.Enter(host, HostStage::kReady, change.now);
+    if (std::ranges::find(used, host) == used.end()) state.host_open[host] = false;
+  }
+  state.phase = JobPhase::kStarting;
+  state.deadline = change.now + state.options.start_timeout;
+  state.generation = event.generation > 0 ? event.generation - 1 : 0;
+  if (event.failure) {
+    std::string reason = event.failure->reason;
+    return FailJob(change, *event.failure, std::move(reason));
+  }
+  if (!event.incomplete) return;
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kInternal;
+  failure.reason = "hvdrun was killed before it had started the job on all hosts";
+  std::string reason = failure.reason;
+  FailJob(change, std::move(failure), std::move(reason));
+}
+
 void TakeProof(JobChange& change, const HostProven& event) {
   if (change.state.phase != JobPhase::kOpening) return;
   if (!event.trouble.empty()) {

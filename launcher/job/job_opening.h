@@ -13,6 +13,8 @@ void NoteTrouble(JobChange& change, const HostTroubled& event);
 void TakeAgent(JobChange& change, const AgentIsReady& event);
 void TakeProof(JobChange& change, const HostProven& event);
 void TakeMeasured(JobChange& change, const RouteMeasured& event);
+// What its driver had done before it was killed; events about workers and ranks follow.
+void Adopt(JobChange& change, const Adopted& event);
 // Is there something to do about the hosts?
 void LookAtHosts(JobChange& change);
 // Hosts that were dismissed and have not gone in time.

@@ -161,7 +161,7 @@ const LinePrefixer::Label& LinePrefixer::LabelOf(uint32_t rank) {
 }
 
 void LinePrefixer::Add(uint32_t rank, std::string_view bytes) {
-  if (!bytes.empty()) Put(LabelOf(rank), bytes);
+  if (!bytes.empty()) Put(LabelOf(rank), {&rank, 1}, bytes);
 }
 
 void LinePrefixer::AddFolded(std::span<const uint32_t> ranks, std::string_view bytes) {
@@ -172,15 +172,28 @@ void LinePrefixer::AddFolded(std::span<const uint32_t> ranks, std::string_view b
     folded_.made_at = -1;
   }
   if (folded_.made_at < 0 || folded_.made_at != Now()) MakePrefix(folded_, ranks);
-  Put(folded_, bytes);
+  Put(folded_, ranks, bytes);
 }
 
-void LinePrefixer::Put(const Label& label, std::string_view bytes) {
+void LinePrefixer::PutRaw(std::span<const uint32_t> ranks, std::string_view bytes) {
+  const size_t begin = line_.text.size();
+  line_.text += bytes;
+  if (!line_.tracks) return;
+  for (uint32_t rank : ranks) line_.spans.push_back({begin, line_.text.size(), rank, stream_});
+}
+
+void LinePrefixer::GoOnWith(uint32_t rank, bool returned) {
+  line_.writer = LabelOf(rank).writer;
+  line_.returned = returned;
+}
+
+void LinePrefixer::Put(const Label& label, std::span<const uint32_t> ranks,
+                       std::string_view bytes) {
   std::string& out = line_.text;
   if (line_.writer != label.writer) {
     if (!bytes.empty()) Close();
   } else if (line_.returned && bytes.front() == '\n') {  // the second half of "\r\n"
-    out += '\n';
+    PutRaw(ranks, bytes.substr(0, 1));
     bytes.remove_prefix(1);
     line_.writer.clear();
     line_.returned = false;
@@ -194,10 +207,10 @@ void LinePrefixer::Put(const Label& label, std::string_view bytes) {
     if (line_.returned && style_.terminal) out += kErase;
     if (fresh) out += label.prefix;
     // A piece that continues a line is not cut: it is not known how much of it stands there.
-    if (fresh && bar) {
+    if (fresh && bar && style_.terminal) {
       PutUpdate(label, piece);
     } else {
-      out += piece;
+      PutRaw(ranks, piece);
     }
     line_.returned = piece.ends_with('\r');
     if (piece.ends_with('\n')) {

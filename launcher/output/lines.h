@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "launcher/output/line_keeper.h"
+#include "launcher/output/printed_output.h"
 #include "launcher/text/prefix.h"
 #include "launcher/wire/messages.h"
 
@@ -94,6 +95,8 @@ struct ScreenLine {
   std::string text;   // to be taken out by the owner of the screen
   std::string
       writer;  // stream and ranks of what stands there without an end; empty: a new line begins
+  bool tracks = false;  // what of the text is of which rank:
+  std::vector<PrintedSpan> spans = {};
   bool returned = false;  // it ended with "\r": what comes next replaces it
 };
 
@@ -127,6 +130,8 @@ class LinePrefixer {
   void AddFolded(std::span<const uint32_t> ranks, std::string_view bytes);
   // Makes room for a new line; before anything else is printed, and at the end.
   void Close();
+  // The screen stands where another hvdrun has left it: inside of a line of this rank.
+  void GoOnWith(uint32_t rank, bool returned);
   // The terminal itself has begun a new line: somebody pressed Enter.
   void LineTyped();
 
@@ -142,7 +147,8 @@ class LinePrefixer {
   void MakePrefix(Label& label, std::span<const uint32_t> ranks) const;
   const Label& LabelOf(uint32_t rank);
   int64_t Now() const { return timed_ ? style_.wall_seconds() : 0; }
-  void Put(const Label& label, std::string_view bytes);
+  void Put(const Label& label, std::span<const uint32_t> ranks, std::string_view bytes);
+  void PutRaw(std::span<const uint32_t> ranks, std::string_view bytes);
   void PutUpdate(const Label& label, std::string_view update);
 
   OutputStream stream_;

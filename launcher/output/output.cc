@@ -34,7 +34,10 @@ struct OutputWriter::Shared {
   std::condition_variable changed;
   std::function<void(std::vector<OutputReceipt>)> on_written HVD_GUARDED_BY(mutex);
   std::string queued HVD_GUARDED_BY(mutex);
-  std::string writing_text;  // of the thread alone while `writing`
+  std::vector<PrintedSpan> queued_spans HVD_GUARDED_BY(mutex);
+  std::shared_ptr<PrintedOutput> printed;  // perhaps null
+  std::vector<PrintedSpan> writing_spans;  // of writing_text
+  std::string writing_text;                // of the thread alone while `writing`
   std::vector<OutputReceipt> receipts HVD_GUARDED_BY(mutex);
   bool begun HVD_GUARDED_BY(mutex) = false;
   bool writing HVD_GUARDED_BY(mutex) = false;
@@ -46,6 +49,7 @@ struct OutputWriter::Shared {
   bool idle() const HVD_REQUIRES(mutex) { return receipts.empty() && !writing; }
   // In pieces, so that `left` is true.
   bool WriteText() {
+    if (printed) return printed->Write(fd, writing_text, writing_spans);
     constexpr size_t kPiece = 64 * 1024;
     for (std::string_view text = writing_text; !text.empty();) {
       std::string_view piece = text.substr(0, kPiece);
@@ -57,10 +61,12 @@ struct OutputWriter::Shared {
   }
 };
 
-OutputWriter::OutputWriter(int fd, std::function<void(std::vector<OutputReceipt>)> on_written)
+OutputWriter::OutputWriter(int fd, std::function<void(std::vector<OutputReceipt>)> on_written,
+                           std::shared_ptr<PrintedOutput> printed)
     : shared_(std::make_shared<Shared>()) {
   shared_->fd = fd;
   shared_->on_written = std::move(on_written);
+  shared_->printed = std::move(printed);
 }
 
 OutputWriter::~OutputWriter() {
@@ -74,9 +80,20 @@ OutputWriter::~OutputWriter() {
 }
 
 void OutputWriter::Take(std::string& text, OutputReceipt receipt) {
+  std::vector<PrintedSpan> none;
+  Take(text, none, receipt);
+}
+
+void OutputWriter::Take(std::string& text, std::vector<PrintedSpan>& spans, OutputReceipt receipt) {
   if (text.empty() && receipt.log_bytes == 0) return;
   {
     MutexLock lock(shared_->mutex);
+    for (PrintedSpan& span : spans) {
+      span.begin += shared_->queued.size();
+      span.end += shared_->queued.size();
+      shared_->queued_spans.push_back(span);
+    }
+    spans.clear();
     if (shared_->queued.empty()) {
       shared_->queued.swap(text);
     } else {
@@ -128,6 +145,7 @@ void OutputWriter::Run(const std::shared_ptr<Shared>& shared) {
     if (shared->stop) return;
     shared->writing_text.clear();
     shared->writing_text.swap(shared->queued);
+    shared->writing_spans = std::exchange(shared->queued_spans, {});
     std::vector<OutputReceipt> receipts = std::exchange(shared->receipts, {});
     shared->left = shared->writing_text.size();
     shared->writing = true;

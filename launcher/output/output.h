@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/output/printed_output.h"
+
 namespace hvd {
 
 // Writes all of it, waiting as long as it takes. False when nobody can read it any more.
@@ -27,7 +29,9 @@ struct OutputReceipt {
 class OutputWriter {
  public:
   // `on_written` hears what left the queue; it runs on the writing thread. `fd` is not owned.
-  OutputWriter(int fd, std::function<void(std::vector<OutputReceipt>)> on_written);
+  // With `printed`, all of it goes there.
+  OutputWriter(int fd, std::function<void(std::vector<OutputReceipt>)> on_written,
+               std::shared_ptr<PrintedOutput> printed = nullptr);
   OutputWriter(OutputWriter&&) = delete;
   ~OutputWriter();  // waits until everything is written, unless it was given up
 
@@ -35,6 +39,8 @@ class OutputWriter {
   void Write(std::string text, OutputReceipt receipt = {}) { Take(text, receipt); }
   // The same; leaves `text` empty, with room for the next.
   void Take(std::string& text, OutputReceipt receipt);
+  // The same with the spans of the text, which are taken, too.
+  void Take(std::string& text, std::vector<PrintedSpan>& spans, OutputReceipt receipt);
   // Waits until everything queued is written.
   void Flush();
   // Waits for that, but no longer than this. True: everything is written.

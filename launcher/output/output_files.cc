@@ -19,6 +19,10 @@ constexpr mode_t kFileMode = 0666;  // less the umask
 constexpr const char* kNames[2] = {"stdout", "stderr"};
 constexpr const char* kOlder = ".1";
 
+OutputStream StreamOf(size_t file) {
+  return file % 2 == 0 ? OutputStream::kStdout : OutputStream::kStderr;
+}
+
 Status WhyNot(const std::string& path, int error) {
   if (error == ELOOP || error == ENOTDIR)
     return InvalidArgument(path +
@@ -67,13 +71,31 @@ Status PrepareOutputFiles(const std::string& directory, uint32_t size, int64_t l
 }
 
 OutputFiles::OutputFiles(std::string directory, uint32_t size, int64_t limit_bytes,
-                         std::function<void(std::vector<OutputReceipt>)> on_written)
+                         std::function<void(std::vector<OutputReceipt>)> on_written,
+                         std::shared_ptr<PrintedOutput> printed)
     : directory_(std::move(directory)),
       size_(size),
       limit_bytes_(limit_bytes),
       on_written_(std::move(on_written)),
       progress_(2 * static_cast<size_t>(size)),
-      thread_([this] { Run(); }) {}
+      printed_(std::move(printed)) {
+  if (printed_) GoOn();
+  thread_ = std::thread([this] { Run(); });
+}
+
+// With the files as a former hvdrun has left them.
+void OutputFiles::GoOn() {
+  written_ = std::make_unique<std::vector<std::atomic<uint64_t>>>(progress_.size());
+  for (size_t file = 0; file < progress_.size(); ++file) {
+    struct stat facts {};
+    const bool exists = ::lstat(PathOf(file).c_str(), &facts) == 0;
+    Progress& progress = progress_[file];
+    progress.base = static_cast<int64_t>(
+        printed_->FileBase(static_cast<uint32_t>(file / 2), StreamOf(file), exists));
+    progress.bytes = exists ? facts.st_size : 0;
+    (*written_)[file] = static_cast<uint64_t>(progress.base + progress.bytes);
+  }
+}
 
 OutputFiles::~OutputFiles() {
   {
@@ -144,6 +166,7 @@ void OutputFiles::WritePiece(const Piece& piece) {
   if (!WriteAll(file.get(), piece.bytes)) return GiveUp(piece, WhyNot(PathOf(piece.file), errno));
   Progress& progress = progress_[piece.file];
   progress.bytes += static_cast<int64_t>(piece.bytes.size());
+  if (written_) (*written_)[piece.file] += piece.bytes.size();
   if (!piece.bytes.empty()) progress.line_ended = piece.bytes.back() == '\n';
   if (open_.size() > kMaxOpen)
     open_.erase(open_.begin()->first == piece.file ? std::prev(open_.end()) : open_.begin());
@@ -155,14 +178,20 @@ bool OutputFiles::Rotate(const Piece& piece) {
   if (limit_bytes_ == 0 || progress.bytes == 0 || !progress.line_ended) return true;
   if (progress.bytes + static_cast<int64_t>(piece.bytes.size()) <= limit_bytes_) return true;
   open_.erase(piece.file);
+  const auto rank = static_cast<uint32_t>(piece.file / 2);
+  if (printed_)
+    printed_->BeginRotation(rank, StreamOf(piece.file), static_cast<uint64_t>(progress.bytes));
   progress.bytes = 0;
   std::string path = PathOf(piece.file);
   // Somebody may have taken it away.
-  return ::rename(path.c_str(), (path + kOlder).c_str()) == 0 || errno == ENOENT;
+  const bool renamed = ::rename(path.c_str(), (path + kOlder).c_str()) == 0 || errno == ENOENT;
+  if (printed_) printed_->EndRotation(rank, StreamOf(piece.file));
+  return renamed;
 }
 
 void OutputFiles::GiveUp(const Piece& piece, const Status& why) {
   progress_[piece.file].given_up = true;
+  if (written_) (*written_)[piece.file] = UINT64_MAX / 2;  // the job does not wait for it
   open_.erase(piece.file);
   if (std::exchange(reported_, true)) return;
   MutexLock lock(mutex_);

@@ -5,9 +5,11 @@
 #ifndef HVD_LAUNCHER_OUTPUT_OUTPUT_FILES_H_
 #define HVD_LAUNCHER_OUTPUT_OUTPUT_FILES_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -32,10 +34,16 @@ class OutputFiles {
  public:
   // The files were prepared. `on_written` hears what left the queue; it runs on the writing thread.
   OutputFiles(std::string directory, uint32_t size, int64_t limit_bytes,
-              std::function<void(std::vector<OutputReceipt>)> on_written);
+              std::function<void(std::vector<OutputReceipt>)> on_written,
+              std::shared_ptr<PrintedOutput> printed = nullptr);
   ~OutputFiles();  // waits until everything is written
 
   void Write(uint32_t rank, OutputStream stream, std::string bytes, OutputReceipt receipt);
+  // Bytes of the rank's stream that its files have had, also by a former hvdrun. Thread-safe; with
+  // `printed` only.
+  uint64_t written(uint32_t rank, OutputStream stream) const {
+    return (*written_)[2 * size_t{rank} + static_cast<size_t>(stream)].load();
+  }
   // Waits until everything queued is written.
   void Flush();
   // A sentence about the first file that could not be written; once.
@@ -51,11 +59,13 @@ class OutputFiles {
     int64_t bytes = 0;
     bool line_ended = true;
     bool given_up = false;
+    int64_t base = 0;  // bytes in former files
   };
   // Bounded, so that 10,000 ranks need no 20,000 descriptors.
   static constexpr size_t kMaxOpen = 128;
 
   void Run();
+  void GoOn();
   void WritePiece(const Piece& piece);
   std::string FolderOf(size_t file) const;
   std::string PathOf(size_t file) const;
@@ -75,7 +85,9 @@ class OutputFiles {
 
   // Of the thread alone.
   std::map<size_t, UniqueFd> open_;
-  std::vector<Progress> progress_;  // by file
+  std::vector<Progress> progress_;                               // by file
+  const std::shared_ptr<PrintedOutput> printed_;                 // perhaps null
+  std::unique_ptr<std::vector<std::atomic<uint64_t>>> written_;  // by file, with printed_
   bool reported_ = false;
 
   std::thread thread_;

@@ -4,10 +4,12 @@
 
 namespace hvd {
 
-ProgressThrottle::ProgressThrottle(uint32_t size, int per_second, bool one_bar, Pass pass)
+ProgressThrottle::ProgressThrottle(uint32_t size, int per_second, bool one_bar, Pass pass,
+                                   Drop drop)
     : between_(per_second > 0 ? Duration(std::chrono::seconds(1)) / per_second : Duration::zero()),
       one_bar_(one_bar),
       pass_(std::move(pass)),
+      drop_(std::move(drop)),
       ranks_(between_ > Duration::zero() ? size : 0) {}
 
 void ProgressThrottle::Add(uint32_t rank, std::string_view bytes, TimePoint now) {
@@ -29,13 +31,19 @@ void ProgressThrottle::Add(uint32_t rank, std::string_view bytes, TimePoint now)
     std::string_view update = bytes.substr(0, at + 1);
     bytes.remove_prefix(at + 1);
     if (!HasBar(rank, now)) {
+      DropHeld(rank);
       ranks_[rank].held = update;
     } else if (ranks_[rank].open || MayShow(ranks_[rank], now)) {
+      DropHeld(rank);
       ShowUpdate(rank, update, now);
     } else {
       Hold(rank, update);
     }
   }
+}
+
+void ProgressThrottle::DropHeld(uint32_t rank) {
+  if (!ranks_[rank].held.empty()) drop_(rank, ranks_[rank].held.size());
 }
 
 void ProgressThrottle::ShowUpdate(uint32_t rank, std::string_view update, TimePoint now) {
@@ -53,6 +61,7 @@ void ProgressThrottle::ShowUpdate(uint32_t rank, std::string_view update, TimePo
 
 void ProgressThrottle::Hold(uint32_t rank, std::string_view update) {
   Rank& r = ranks_[rank];
+  DropHeld(rank);
   held_.insert({DueOf(r), rank});
   r.held = update;
 }

@@ -25,7 +25,10 @@ class ProgressThrottle {
 
   // `per_second` updates of each rank; 0: all of them. `one_bar`: where there is room for one bar,
   // it is that of one rank until its line ends or it has been still for a while.
-  ProgressThrottle(uint32_t size, int per_second, bool one_bar, Pass pass);
+  // `drop` hears of those that were replaced, before anything later of the rank passes.
+  using Drop = std::function<void(uint32_t rank, size_t bytes)>;
+  ProgressThrottle(
+      uint32_t size, int per_second, bool one_bar, Pass pass, Drop drop = [](uint32_t, size_t) {});
 
   void Add(uint32_t rank, std::string_view bytes, TimePoint now);
   // When an update that is held back may be shown; then call Due.
@@ -43,6 +46,7 @@ class ProgressThrottle {
 
   bool MayShow(const Rank& rank, TimePoint now) const { return DueOf(rank) <= now; }
   TimePoint DueOf(const Rank& rank) const { return rank.spent_until - kBurst; }
+  void DropHeld(uint32_t rank);
   void ShowUpdate(uint32_t rank, std::string_view update, TimePoint now);
   void Hold(uint32_t rank, std::string_view update);
   void PassHeld(uint32_t rank);
@@ -60,6 +64,7 @@ class ProgressThrottle {
   std::optional<uint32_t> bar_;  // whose it is
   TimePoint bar_shown_{};
   Pass pass_;
+  Drop drop_;
   std::vector<Rank> ranks_;
   // When it may be shown, and whose; not those of ranks that do not have the bar.
   std::set<std::pair<TimePoint, uint32_t>> held_;

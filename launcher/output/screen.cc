@@ -65,9 +65,10 @@ ScreenTextOptions TextOptionsOf(const Plan& plan, uint32_t ranks, const Settings
 }  // namespace
 
 Screen::Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Settings& settings,
-               const PrefixTemplate& prefix, OnLeft on_left)
+               const PrefixTemplate& prefix, OnLeft on_left, std::shared_ptr<PrintedOutput> printed)
     : io_(io),
       on_left_(std::move(on_left)),
+      printed_(std::move(printed)),
       ranks_(ranks),
       places_(PlacesOf(plan)),
       written_(std::max<size_t>(1, plan.hosts.size())),
@@ -75,19 +76,34 @@ Screen::Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Set
       progress_timer_(io),
       one_place_(OnePlace(STDOUT_FILENO, STDERR_FILENO)),
       on_terminal_(::isatty(STDERR_FILENO) == 1),
+      lines_{ScreenLine{.tracks = printed_ != nullptr}, ScreenLine{}},
       outlets_{
           Outlet{"stdout",
                  ScreenText(OutputStream::kStdout,
                             TextOptionsOf(plan, ranks, settings, prefix, STDOUT_FILENO), lines_[0]),
-                 OutputWriter(STDOUT_FILENO, ReceiptsOf(Sink::kScreen))},
+                 OutputWriter(STDOUT_FILENO, ReceiptsOf(Sink::kScreen), printed_)},
           Outlet{"stderr",
                  ScreenText(OutputStream::kStderr,
                             TextOptionsOf(plan, ranks, settings, prefix, STDERR_FILENO),
                             lines_[one_place_ ? 0 : 1]),
                  OutputWriter(STDERR_FILENO, ReceiptsOf(Sink::kScreen))}} {
-  if (settings.output_filename.empty()) return;
-  files_ = std::make_unique<OutputFiles>(settings.output_filename, ranks_,
-                                         settings.output_limit_bytes, ReceiptsOf(Sink::kFiles));
+  if (!settings.output_filename.empty())
+    files_ =
+        std::make_unique<OutputFiles>(settings.output_filename, ranks_, settings.output_limit_bytes,
+                                      ReceiptsOf(Sink::kFiles), printed_);
+  if (!printed_) return;
+  come_.resize(2 * size_t{ranks_});
+  for (uint32_t rank = 0; rank < ranks_; ++rank) {
+    for (OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr}) {
+      Place& place = place_of(rank, stream);
+      place.on_screen = printed_->printed(rank, stream);
+      place.in_file = files_ ? files_->written(rank, stream) : place.on_screen;
+      place.come = place.told = std::min(place.on_screen, place.in_file);
+    }
+  }
+  const PrintedOutput::OpenLine open = printed_->open_line();
+  if (open.is_open)
+    (open.stream == OutputStream::kStdout ? out() : err()).text.GoOnWith(open.rank, open.returned);
 }
 
 void Screen::UseRank(uint32_t rank, const std::string& host, uint32_t local_rank) {
@@ -101,21 +117,64 @@ void Screen::UseRank(uint32_t rank, const std::string& host, uint32_t local_rank
 void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
   EndProgress();
   if (host >= written_.size()) written_.resize(host + 1);
-  if (files_) {
-    files_->Write(output.rank, output.stream, std::string(output.bytes), {host, message_bytes});
+  std::string_view for_screen = output.bytes, for_file = output.bytes;
+  if (printed_ && output.rank < ranks_) {
+    Place& place = place_of(output.rank, output.stream);
+    const auto rest = [&](uint64_t done) {
+      const uint64_t over = done > place.come ? done - place.come : 0;
+      return output.bytes.substr(std::min<uint64_t>(over, output.bytes.size()));
+    };
+    for_screen = rest(place.on_screen);
+    for_file = rest(place.in_file);
+    place.come += output.bytes.size();
   }
+  if (files_)
+    files_->Write(output.rank, output.stream, std::string(for_file), {host, message_bytes});
   Outlet& outlet = output.stream == OutputStream::kStdout ? out() : err();
   outlet.receipt = {host, outlet.receipt.log_bytes + message_bytes};
-  outlet.text.Add(output.rank, output.bytes, SteadyNow());
+  outlet.text.Add(output.rank, for_screen, SteadyNow());
   if (on_terminal_ && (one_place_ || &outlet == &err()))
-    shown_.Add(output.rank, output.stream, output.bytes);
+    shown_.Add(output.rank, output.stream, for_screen);
   ScheduleHeld();
 }
 
 // Output that is held back counts as shown: it is bounded by itself.
 void Screen::Flush() {
   for (Outlet& outlet : outlets_)
-    writer_of(outlet).Take(line_of(outlet).text, std::exchange(outlet.receipt, {}));
+    writer_of(outlet).Take(line_of(outlet).text, line_of(outlet).spans,
+                           std::exchange(outlet.receipt, {}));
+}
+
+uint64_t Screen::PrintedOf(uint32_t rank, OutputStream stream) const {
+  const uint64_t on_screen = printed_->printed(rank, stream);
+  return files_ ? std::min(on_screen, files_->written(rank, stream)) : on_screen;
+}
+
+TakeOver Screen::printed() const {
+  TakeOver all;
+  for (uint32_t rank = 0; printed_ && rank < ranks_; ++rank) {
+    for (OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr})
+      all.printed.push_back({rank, stream, PrintedOf(rank, stream)});
+  }
+  return all;
+}
+
+bool Screen::HoldsBack() const {
+  return std::ranges::any_of(come_, [](const Place& place) { return place.told < place.come; });
+}
+
+std::vector<OutputPrinted> Screen::PopPrinted() {
+  std::vector<OutputPrinted> news;
+  for (uint32_t rank = 0; printed_ && rank < ranks_; ++rank) {
+    for (OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr}) {
+      Place& place = place_of(rank, stream);
+      if (place.told >= place.come) continue;
+      const uint64_t now = PrintedOf(rank, stream);
+      if (now <= std::exchange(place.told, std::max(place.told, now))) continue;
+      news.push_back({rank, stream, now});
+    }
+  }
+  return news;
 }
 
 OutputWriter& Screen::writer_of(const Outlet& outlet) {

@@ -41,8 +41,10 @@ class Screen {
   using OnLeft = std::function<void(uint32_t host, uint64_t log_bytes)>;
 
   // `plan`: of a job of fixed size; `ranks`: so many there may be.
+  // `printed`: for an hvdrun that takes over, or of one that has; both streams lead to one place.
   Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Settings& settings,
-         const PrefixTemplate& prefix, OnLeft on_left);
+         const PrefixTemplate& prefix, OnLeft on_left,
+         std::shared_ptr<PrintedOutput> printed = nullptr);
 
   // A worker's output, shown by the next Flush. `message_bytes` is what it took of the stream's
   // credit. All output between two calls of Flush is of one host.
@@ -58,6 +60,12 @@ class Screen {
   void UsePlan(const Plan& plan);
   // The rank of an elastic job is on this host from now on.
   void UseRank(uint32_t rank, const std::string& host, uint32_t local_rank);
+  // Up to there the output of each rank is on the screen and in its file.
+  TakeOver printed() const;
+  // Those of the ranks whose place has changed since the last call.
+  std::vector<OutputPrinted> PopPrinted();
+  // Some of what has come is not printed.
+  bool HoldsBack() const;
   // A sentence of hvdrun itself, at once.
   void Print(const std::string& sentence);
 
@@ -112,8 +120,21 @@ class Screen {
   OutputWriter& writer_of(const Outlet& outlet);
   ScreenLine& line_of(const Outlet& outlet);
 
+  // How far a stream of a rank is.
+  struct Place {
+    uint64_t come = 0;                    // from its agent
+    uint64_t on_screen = 0, in_file = 0;  // by a former hvdrun
+    uint64_t told = 0;                    // by PopPrinted
+  };
+  Place& place_of(uint32_t rank, OutputStream stream) {
+    return come_[2 * size_t{rank} + (stream == OutputStream::kStdout ? 0 : 1)];
+  }
+  uint64_t PrintedOf(uint32_t rank, OutputStream stream) const;
+
   asio::io_context& io_;
   OnLeft on_left_;
+  const std::shared_ptr<PrintedOutput> printed_;  // perhaps null
+  std::vector<Place> come_;                       // by rank and stream
   uint32_t ranks_;
   std::vector<PrefixPlace> places_;  // by rank
   std::vector<Written> written_;     // by host

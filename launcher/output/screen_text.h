@@ -7,6 +7,7 @@
 #define HVD_LAUNCHER_OUTPUT_SCREEN_TEXT_H_
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ class ScreenText {
   // Before the first Add.
   void set_places(std::vector<PrefixPlace> places) { prefixer_.set_places(std::move(places)); }
   void Add(uint32_t rank, std::string_view bytes, TimePoint now);
+  // The screen stands where another hvdrun has left it.
+  void GoOnWith(uint32_t rank, bool returned) { prefixer_.GoOnWith(rank, returned); }
   // A line of hvdrun itself, with its end; an unfinished line of a rank is ended first.
   void AddOwn(const std::string& line);
   // Somebody typed a line into the terminal that shows this.
@@ -54,6 +57,18 @@ class ScreenText {
   void Keep(std::span<const uint32_t> ranks, std::string_view bytes);
   bool Folds(uint32_t rank, std::string_view bytes);
 
+  // Where updates were left out, in the bytes of a rank that passed.
+  struct Passed {
+    struct Drop {
+      uint64_t at = 0, bytes = 0;
+    };
+    uint64_t passed = 0, shown = 0;
+    std::deque<Drop> drops;
+  };
+
+  void Show(std::span<const uint32_t> ranks, std::string_view bytes);
+  void NoteDrops(size_t first_span);
+
   LinePrefixer prefixer_;
   const LineKeeper::Show show_;
   std::optional<LineFolder> folder_;
@@ -61,6 +76,7 @@ class ScreenText {
   TimePoint now_{};  // of the last Add or Due, for what passes the throttle
   ScreenLine& line_;
   bool folds_all_;
+  std::vector<Passed> passed_;          // by rank, where the line tracks
   std::vector<TimePoint> folds_until_;  // by rank: it prints a traceback
 };
 

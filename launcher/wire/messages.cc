@@ -58,6 +58,9 @@ void Fields(auto& f, MaybeConst<AddWorkers> auto& m) {
     m.rendezvous);
 }
 void Fields(auto& f, MaybeConst<AwaitDriver> auto& m) { f(m.key, m.grace_ms); }
+void Fields(auto& f, MaybeConst<AwaitSuccessor> auto& m) { f(m.key, m.grace_ms); }
+void Fields(auto& f, MaybeConst<OutputPrinted> auto& m) { f(m.rank, m.stream, m.bytes); }
+void Fields(auto& f, MaybeConst<TakeOver> auto& m) { f(m.printed); }
 void Fields(auto& f, MaybeConst<BeginGeneration> auto& m) {
   f(m.generation, m.size, m.homogeneous, m.layout, m.members, m.one_machine);
 }
@@ -87,6 +90,12 @@ void Fields(auto& f, MaybeConst<RankLost> auto& m) {
 }
 void Fields(auto& f, MaybeConst<WorkerExited> auto& m) {
   f(m.rank, m.pid, m.end, m.noticed_ns, m.last_stderr, m.out_of_memory, m.commits);
+}
+void Fields(auto& f, MaybeConst<WorkerSnapshot> auto& m) {
+  f(m.rank, m.pid, m.waiting, m.generation);
+}
+void Fields(auto& f, MaybeConst<HostSnapshot> auto& m) {
+  f(m.started, m.generation, m.workers, m.left, m.lost, m.exited);
 }
 void Fields(auto& f, MaybeConst<WorkerOutput> auto& m) { f(m.rank, m.stream, m.bytes); }
 void Fields(auto& f, MaybeConst<KeyValue> auto& m) { f(m.generation, m.key, m.value); }

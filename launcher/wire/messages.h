@@ -103,6 +103,23 @@ struct AwaitDriver {
   std::string key;  // secret: proves the driver when it comes back
   int64_t grace_ms = 0;
 };
+// From now on an agent whose driver is gone waits so long for another one, which begins a stream of
+// its own (HostSnapshot).
+struct AwaitSuccessor {
+  std::string key;  // secret: proves the other driver
+  int64_t grace_ms = 0;
+};
+// So many bytes of this worker's output have been printed: the agent need not keep them.
+struct OutputPrinted {
+  uint32_t rank = 0;
+  OutputStream stream = OutputStream::kStdout;
+  uint64_t bytes = 0;  // since the worker started
+};
+// The first message of a driver that has taken over: what was printed before. Answered by
+// HostSnapshot, and by all output behind that.
+struct TakeOver {
+  std::vector<OutputPrinted> printed;
+};
 // A worker's place in a generation of an elastic job.
 struct Member {
   uint32_t worker = 0;
@@ -568,13 +585,32 @@ struct PlaceTaken {
   uint32_t place = 0, of = 0;
 };
 
+// What the agent knows of one worker.
+struct WorkerSnapshot {
+  uint32_t rank = 0;
+  int32_t pid = 0;          // 0: it could not be started
+  uint8_t waiting = 0;      // for a generation
+  uint64_t generation = 0;  // that it is in; 0: in none
+};
+// The answer to TakeOver: all that the agent knows of its part of the job.
+struct HostSnapshot {
+  uint8_t started = 0;      // it has its part of the job
+  uint64_t generation = 0;  // the last one begun here
+  std::vector<WorkerSnapshot> workers;
+  // Of the last generation.
+  std::vector<RankLeft> left;
+  std::vector<RankLost> lost;
+  std::vector<WorkerExited> exited;
+};
+
 using ToAgent =
     std::variant<StartJob, BeginGeneration, BreakGeneration, SignalWorkers, FinishJob, WorkerInput,
                  KeyValue, ProbeConnectivity, LookAtCommand, TreeDown, Resend, AskTime, ExamineHost,
                  OpenProbe, MeasurePair, UseRelay, RelayOpen, RelayData, RelayClose, RelayCredit,
                  AwaitDriver, AddWorkers, SignalWorker, DismissWorker, HoldCommits, ActAtCommit,
                  TraceTaken, AskMemory, ExamineRanks, AskCounts, AskRings, AwaitPlaces,
-                 MasterPortTaken, ForwardSignal, AskStacks, AskFlight>;
+                 MasterPortTaken, ForwardSignal, AskStacks, AskFlight, AwaitSuccessor, TakeOver,
+                 OutputPrinted>;
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
@@ -583,7 +619,7 @@ using ToDriver =
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
                  MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
                  PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded, GenerationIdle,
-                 StacksTold, ScriptObserved, FlightTold>;
+                 StacksTold, ScriptObserved, FlightTold, HostSnapshot>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

@@ -240,6 +240,13 @@ void WorkerSet::Resend() {
   }
 }
 
+void WorkerSet::AddTo(HostSnapshot& snapshot) const {
+  for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    snapshot.workers.push_back({NumberOf(slot), slots_[slot].pid});
+    if (slots_[slot].exited) snapshot.exited.push_back(*slots_[slot].exited);
+  }
+}
+
 void WorkerSet::OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) {
   if (stream == OutputStream::kResult) return owner_.SendOutput(NumberOf(slot), stream, bytes, {});
   lines_.Take(slot, stream, bytes);

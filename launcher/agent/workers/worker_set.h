@@ -93,6 +93,8 @@ class WorkerSet final : public ProcessObserver {
   void Answer(const AskMemory& question);
   // Reports all starts and exits once more.
   void Resend();
+  // The same for a driver that takes over.
+  void AddTo(HostSnapshot& snapshot) const;
 
   // ProcessObserver; a worker's number is its slot.
   void OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) override;

@@ -10,6 +10,7 @@
 #include "discovery/allocations/slurm_allocation.h"
 #include "launcher/bundle/bundle.h"
 #include "launcher/channels/command_channel.h"
+#include "launcher/channels/command_end.h"
 #include "launcher/channels/local_channel.h"
 #include "launcher/channels/retrying_channel.h"
 #include "launcher/channels/srun_command.h"
@@ -128,6 +129,17 @@ HostTransport SettingsChannelFactory::Make(asio::io_context& io, uint32_t host) 
 }
 
 HostTransport SettingsChannelFactory::MakeLocal(asio::io_context& io, const std::string& agent_id) {
+  if (finds_local_agents_) {
+    HostTransport transport;
+    transport.greeting = AgentGreeting(agent_id);
+    transport.no_agent_words = NoAgentWords(agent_id);
+    transport.side_command = [this, &io, agent_id](SideCommand command, const AgentPath& there) {
+      return std::make_unique<CommandChannel>(
+          io, std::vector<std::string>{"/bin/sh", "-c", SideCommandLine(command, there, agent_id)},
+          [](const CommandEnd& end) { return EndOfAgentIn(ChannelStage::kRunning, end); }, family_);
+    };
+    return transport;
+  }
   std::vector<std::string> agent = {"hvdrun", "agent", "--job", agent_id};
   return {std::make_unique<LocalChannel>(io, agent_id, agent, family_, kSelf,
                                          PassesStdin(settings_.stdin_to) ? STDIN_FILENO : -1),

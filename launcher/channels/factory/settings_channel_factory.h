@@ -59,6 +59,9 @@ class SettingsChannelFactory final : public ChannelFactory {
   HostTransport Make(asio::io_context& io, uint32_t host) override;
   void Add(const std::vector<HostSlots>& hosts) override;
 
+  // The agents of this machine run already: this hvdrun takes over their job.
+  void FindLocalAgents() { finds_local_agents_ = true; }
+
   // The children of this process, for other parts that have some.
   const std::shared_ptr<LocalFamily>& family() const { return family_; }
 
@@ -91,7 +94,7 @@ class SettingsChannelFactory final : public ChannelFactory {
   const RemoteClient client_;
   const bool accept_new_keys_;
   RemoteAgent remote_agent_;  // once there is a remote host
-  bool prepared_ = false;
+  bool prepared_ = false, finds_local_agents_ = false;
   const DialHints dial_;
   const SteadyClock clock_;
   const std::shared_ptr<LocalFamily> family_ = std::make_shared<LocalFamily>();

@@ -82,6 +82,16 @@ void AgentConnection::Open() {
   Connect(std::move(transport_.channel), "");
 }
 
+void AgentConnection::OpenAsSuccessor(const AgentPath& there, std::string key,
+                                      const TakeOver& first) {
+  there_ = there;
+  successor_key_ = std::move(key);
+  started_ = awaited_ = true;
+  stream_.SendControl(EncodeToAgent(first));
+  reconnect_.emplace("hvdrun was killed", heartbeat_.grace, SteadyNow());
+  TryAgain(SteadyNow());
+}
+
 void AgentConnection::Connect(std::unique_ptr<HostChannel> channel, std::string first_words) {
   connection_ = std::make_unique<Connection>(*this, std::move(channel), std::move(first_words));
   connection_->channel->Open(*connection_);
@@ -215,7 +225,7 @@ void AgentConnection::Receive(std::string_view bytes) {
   if (reconnect_ && stream_.greeted()) {
     Duration away = reconnect_->lasted(SteadyNow());
     reconnect_.reset();
-    observer_.OnHostBack(host_, away);
+    if (std::exchange(successor_key_, {}).empty()) observer_.OnHostBack(host_, away);
   }
   while (std::optional<StreamMessage> message = stream_.Next()) {
     if (Status taken = TakeMessage(message->bytes); !taken.ok()) {
@@ -277,7 +287,7 @@ void AgentConnection::OnEnd(Connection& connection, const ChannelEnd& end) {
   const bool greeted = stream_.greeted() || connection.resuming;
   Disconnect();
   if (gone_) return End("");
-  left_alone_ = left_alone_ || end.killed;
+  left_alone_ = left_alone_ || end.killed || awaited_;
   if (!greeted && !in_script && end.stage != ChannelStage::kClosed)
     observer_.OnHostStage(host_, StageOf(end.stage));  // it knows better where that was
   std::string reason = ReasonOf(connection, end);
@@ -344,7 +354,8 @@ void AgentConnection::TryAgain(TimePoint now) {
   if (reconnect_->trying())
     return Lose("no answer within " + SecondsText(ReconnectPolicy::kTryLimit));
   reconnect_->OnTry(now);
-  Connect(MakeSideCommand(SideCommand::kResume), resume_key_);
+  Connect(MakeSideCommand(SideCommand::kResume),
+          successor_key_.empty() ? resume_key_ : successor_key_);
 }
 
 std::unique_ptr<HostChannel> AgentConnection::MakeSideCommand(SideCommand side_command) const {

@@ -78,6 +78,13 @@ class AgentConnection final {
   ~AgentConnection();
 
   void Open();
+  // Begins a stream with the agent of a driver that was killed, which waits there for `key`.
+  // `first` is the first message. OnHostBack is not called for it.
+  void OpenAsSuccessor(const AgentPath& there, std::string key, const TakeOver& first);
+  // Empty until the agent has reported it.
+  const AgentPath& there() const { return there_; }
+  // The agent is to wait for another driver when this one is gone.
+  void NoteSuccessor() { awaited_ = true; }
   // Goes nowhere once the host has ended.
   void Send(const ToAgent& message);
   // So many bytes of OnOutput's messages were dealt with: the agent may send as many again.
@@ -128,6 +135,7 @@ class AgentConnection final {
   HostTransport transport_;
   Heartbeat heartbeat_;
   std::string resume_key_;                  // empty: a lost connection is not made anew
+  std::string successor_key_;               // until the agent has let this driver in
   AgentPath there_;                         // once the agent has reported it
   std::unique_ptr<Connection> connection_;  // the current one
   // Those that still end, or have ended since the last tick.

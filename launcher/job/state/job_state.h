@@ -260,18 +260,25 @@ struct StopAsked {
   Duration grace{};
   std::optional<uint32_t> host = {};  // whose agent was asked; none: hvdrun was
 };
+// hvdrun has taken over the job from one that was killed: all workers were started then.
+struct Adopted {
+  uint64_t generation = 0;  // the last one begun, which all ranks have joined; 0: none was
+  TimePoint begun{};        // when the job was
+  bool incomplete = false;  // an agent did not get its part of the job
+  std::optional<JobFailure> failure = {};  // why it was ending
+};
 struct Begun {};    // the channels are being opened
 struct Tick {};     // NextTick() has come
 struct Paused {};   // hvdrun is about to be stopped (SIGTSTP)
 struct Resumed {};  // it goes on; the time between does not count
 
 // The agents' messages are events as they are.
-using JobEvent =
-    std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
-                 AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted, WorkerNotStarted,
-                 RankJoined, RankLeft, RankLost, WorkerExited, RouteMeasured, ClockRead,
-                 GenerationEnding, RankStopped, SilentRoute, HostsListed, CommitsHeldBy, StopAsked,
-                 MemoryTold, StallExplained, ScriptStall, PlaceNews, LauncherEnded, HostIdle>;
+using JobEvent = std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, HostProven, AgentLost,
+                              AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted,
+                              WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited,
+                              RouteMeasured, ClockRead, GenerationEnding, RankStopped, SilentRoute,
+                              HostsListed, CommitsHeldBy, StopAsked, MemoryTold, StallExplained,
+                              ScriptStall, PlaceNews, LauncherEnded, HostIdle, Adopted>;
 
 // ---- actions: messages to every agent that is still connected, and others
 

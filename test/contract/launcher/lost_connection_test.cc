@@ -365,7 +365,10 @@ TEST(SilentConnection, AFormerChannelIsKilledAndNotHeardAnyMore) {
 // ---- the listener for drivers that come back
 
 struct ResumeListenerTest : ::testing::Test {
-  void SetUp() override { ASSERT_TRUE(listener.Open(name).ok()); }
+  void SetUp() override {
+    listener.set_driver_key("the key");
+    ASSERT_TRUE(listener.Open(name).ok());
+  }
 
   // The driver's end of a connection whose other end a visitor brings.
   int Knock() {
@@ -399,8 +402,7 @@ struct ResumeListenerTest : ::testing::Test {
   asio::io_context io{1};
   std::string name = "hvd-test-listener-" + MakeJobId();
   std::vector<ReturnedStream> returned;
-  ResumeListener listener{io, "the key",
-                          [this](ReturnedStream s) { returned.push_back(std::move(s)); }};
+  ResumeListener listener{io, [this](ReturnedStream s) { returned.push_back(std::move(s)); }};
   std::vector<UniqueFd> kept, clients;
 };
 
@@ -419,6 +421,23 @@ TEST_F(ResumeListenerTest, AcceptsTheKeyHoweverItIsCutAndLeavesTheRestToTheStrea
   EXPECT_FALSE(Closed(clients[0].get())) << "the visitor stays";
   returned.clear();
   EXPECT_TRUE(Closed(clients[0].get())) << "until the connection is not needed any more";
+}
+
+TEST_F(ResumeListenerTest, TheKeyOfAnotherDriverSaysThatItIsOne) {
+  listener.set_successor_key("its key");
+  Send(Knock(), "its key");
+  ASSERT_TRUE(RunUntil([this] { return !returned.empty(); }));
+  EXPECT_TRUE(returned[0].of_successor);
+  Send(Knock(), "the key");
+  ASSERT_TRUE(RunUntil([this] { return returned.size() == 2; }));
+  EXPECT_FALSE(returned[1].of_successor);
+}
+
+TEST_F(ResumeListenerTest, WithoutTheKeyOfAnotherDriverNoneIsLetIn) {
+  const int driver = Knock();
+  Send(driver, std::string(7, '\0'));
+  EXPECT_TRUE(RunUntil([&] { return Closed(driver); }));
+  EXPECT_THAT(returned, IsEmpty());
 }
 
 TEST_F(ResumeListenerTest, RefusesAnyOtherKey) {

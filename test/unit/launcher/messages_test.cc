@@ -80,6 +80,9 @@ std::vector<ToAgent> OneOfEachToAgent() {
   all.emplace_back(ActAtCommit{3, 7, 2, 5000});
   all.emplace_back(MasterPortTaken{7, 29500, "h"});
   all.emplace_back(ForwardSignal{1, 10});
+  all.emplace_back(AwaitSuccessor{"key", 60000});
+  all.emplace_back(TakeOver{{{1, OutputStream::kStderr, 9}}});
+  all.emplace_back(OutputPrinted{1, OutputStream::kStdout, 9});
   return all;
 }
 const std::vector<ToAgent> kToAgent = OneOfEachToAgent();
@@ -149,6 +152,7 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(PlaceTaken{1, 2});
   all.emplace_back(MasterPortTaken{7, 29500, "h"});
   all.emplace_back(SignalForwarded{1, 10, 2});
+  all.emplace_back(HostSnapshot{1, 3, {{1, 77, 1, 2}}, {{1, 3, 99, true}}, {}, {}});
   return all;
 }
 const std::vector<ToDriver> kToDriver = OneOfEachToDriver();
@@ -201,6 +205,9 @@ constexpr const char* kToAgentBytes[] = {
     "19030000000000000007000000000000000200000088130000",
     "20070000003c7300000100000068",
     "21010000000a000000",
+    "24030000006b657960ea000000000000",
+    "250100000001000000010900000000000000",
+    "2601000000000900000000000000",
 };
 constexpr const char* kToDriverBytes[] = {
     "000100000002000000050000006d65616e7303000000302e310700000004000000626f6f740800000010000000",
@@ -266,6 +273,8 @@ constexpr const char* kToDriverBytes[] = {
     "270100000002000000",
     "28070000003c7300000100000068",
     "29010000000a00000002000000",
+    "2e01030000000000000001000000010000004d000000010200000000000000010000000100000003000000000000"
+    "006300000000000000010000000000000000",
 };
 
 template <typename Messages, typename Encode>

@@ -1,0 +1,235 @@
+#include "launcher/output/printed_output.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <random>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+constexpr size_t kNumbers = sizeof(uint64_t) + sizeof(uint32_t);
+// A packet ends behind so many spans, but where one text is that of more ranks.
+constexpr size_t kMostSpans = 1024;
+
+// A packet is written at once, or not at all: it waits for room.
+bool WriteAtOnce(int fd, std::string_view packet) {
+  for (;;) {
+    const ssize_t written = ::write(fd, packet.data(), packet.size());
+    if (written == static_cast<ssize_t>(packet.size())) return true;
+    if (written >= 0 || (errno != EINTR && errno != EAGAIN)) return false;
+    pollfd wait{fd, POLLOUT, 0};
+    if (errno == EAGAIN) ::poll(&wait, 1, -1);
+  }
+}
+
+}  // namespace
+
+struct PrintedOutput::Shared {
+  struct Update {
+    uint64_t index = 0, printed = 0;
+  };
+
+  std::atomic<uint64_t> intended = 0, written = 0;  // numbers of packets
+  uint32_t packet_bytes = 0, updates = 0;
+  OpenLine open_after, open_line;
+  char packet[PIPE_BUF];
+
+  // Behind this: printed, file_base and rotated_base, each 2 * ranks; then the updates.
+};
+
+namespace {
+
+template <typename Shared>
+uint64_t* NumbersBehind(Shared* shared) {
+  return reinterpret_cast<uint64_t*>(shared + 1);  // NOLINT: it is aligned as the numbers are
+}
+
+}  // namespace
+
+std::string MakeOutputMark() {
+  constexpr size_t kLetters = 24;
+  std::random_device random;
+  std::string mark = "\x1e";
+  while (mark.size() <= kLetters) mark += static_cast<char>('a' + random() % 26);
+  return mark;
+}
+
+std::string PacketOf(std::string_view mark, uint64_t number, std::string_view text) {
+  std::string packet(mark);
+  const auto length = static_cast<uint32_t>(text.size());
+  packet.append(reinterpret_cast<const char*>(&number), sizeof number);  // NOLINT
+  packet.append(reinterpret_cast<const char*>(&length), sizeof length);  // NOLINT
+  return packet.append(text);
+}
+
+size_t MostPacketText(std::string_view mark) { return PIPE_BUF - kNumbers - mark.size(); }
+
+Result<std::shared_ptr<PrintedOutput>> PrintedOutput::Make(uint32_t ranks, std::string mark) {
+  using Update = Shared::Update;
+  const size_t writers = 2 * size_t{ranks};
+  const size_t bytes =
+      sizeof(Shared) + 3 * writers * sizeof(uint64_t) + (kMostSpans + 2 * writers) * sizeof(Update);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return SystemError("cannot share memory with the standby", errno);
+  auto* shared = new (memory) Shared;
+  return std::shared_ptr<PrintedOutput>(new PrintedOutput(ranks, std::move(mark), shared, bytes));
+}
+
+PrintedOutput::PrintedOutput(uint32_t ranks, std::string mark, Shared* shared, size_t bytes)
+    : ranks_(ranks), mark_(std::move(mark)), shared_(shared), bytes_(bytes) {}
+
+PrintedOutput::~PrintedOutput() { ::munmap(shared_, bytes_); }
+
+uint64_t PrintedOutput::printed(uint32_t rank, OutputStream stream) const {
+  return std::atomic_ref(NumbersBehind(shared_)[IndexOf(rank, stream)]).load();
+}
+
+PrintedOutput::OpenLine PrintedOutput::open_line() const { return shared_->open_line; }
+
+// ---- writing
+
+bool PrintedOutput::Write(int fd, std::string_view text, const std::vector<PrintedSpan>& spans) {
+  auto* updates =
+      reinterpret_cast<Shared::Update*>(NumbersBehind(shared_) + 6 * size_t{ranks_});  // NOLINT
+  const size_t room = MostPacketText(mark_);
+  size_t first = 0;  // of the spans that are not over
+  for (size_t at = 0; at < text.size();) {
+    size_t cut = std::min(text.size(), at + room);
+    // Not inside of what is hvdrun's: a prefix is not printed once more.
+    size_t next = first, count = 0;
+    for (; next < spans.size() && spans[next].begin < cut; ++next) {
+      const bool same = next > first && spans[next].begin == spans[next - 1].begin;
+      if (count++ >= kMostSpans && !same) break;
+    }
+    if (next < spans.size() || cut < text.size()) {
+      const size_t last_end = next > first ? spans[next - 1].end : at;
+      if (count > kMostSpans && next < spans.size() && spans[next].begin < cut) {
+        cut = std::min(cut, last_end);
+      } else if (cut < text.size() && last_end < cut && last_end > at) {
+        cut = last_end;
+      }
+    }
+    uint32_t updated = 0;
+    for (size_t i = first; i < next; ++i) {
+      const PrintedSpan& span = spans[i];
+      const size_t begin = std::max(span.begin, at), end = std::min(span.end, cut);
+      const size_t index = IndexOf(span.rank, span.stream);
+      const bool is_drop = span.begin == span.end && span.begin >= at;
+      if (span.rank >= ranks_ || (begin >= end && !is_drop)) continue;
+      uint64_t before = NumbersBehind(shared_)[index];
+      // A rank with several spans in the packet; few have, and these are near.
+      for (uint32_t u = updated; u-- > 0;) {
+        if (updates[u].index != index) continue;
+        before = updates[u].printed;
+        break;
+      }
+      const uint64_t dropped = end == span.end ? span.dropped : 0;
+      updates[updated++] = {index, before + (end - begin) + dropped};
+      shared_->open_after = {span.rank, span.stream, false, false};
+    }
+    shared_->open_after.is_open = text[cut - 1] != '\n';
+    shared_->open_after.returned = text[cut - 1] == '\r';
+    const std::string packet =
+        PacketOf(mark_, shared_->written.load() + 1, text.substr(at, cut - at));
+    std::memcpy(shared_->packet, packet.data(), packet.size());
+    shared_->packet_bytes = static_cast<uint32_t>(packet.size());
+    shared_->updates = updated;
+    shared_->intended.store(shared_->written.load() + 1);
+    if (!WritePacket(fd)) return false;
+    while (first < next && spans[first].end <= cut) ++first;
+    at = cut;
+  }
+  return true;
+}
+
+bool PrintedOutput::WritePacket(int fd) {
+  if (!WriteAtOnce(fd, {shared_->packet, shared_->packet_bytes})) return false;
+  Apply();
+  return true;
+}
+
+// Twice does no harm.
+void PrintedOutput::Apply() {
+  const auto* updates = reinterpret_cast<const Shared::Update*>(NumbersBehind(shared_) +
+                                                                6 * size_t{ranks_});  // NOLINT
+  for (uint32_t u = 0; u < shared_->updates; ++u)
+    std::atomic_ref(NumbersBehind(shared_)[updates[u].index]).store(updates[u].printed);
+  shared_->open_line = shared_->open_after;
+  shared_->written.store(shared_->intended.load());
+}
+
+void PrintedOutput::Recover(int fd) {
+  if (shared_->intended.load() != shared_->written.load()) (void)WritePacket(fd);
+}
+
+// ---- files
+
+// The file was renamed and the next one is not there yet, or hvdrun was killed before that.
+uint64_t PrintedOutput::FileBase(uint32_t rank, OutputStream stream, bool file_exists) {
+  const size_t index = IndexOf(rank, stream), writers = 2 * size_t{ranks_};
+  uint64_t& base = NumbersBehind(shared_)[writers + index];
+  uint64_t& rotated = NumbersBehind(shared_)[2 * writers + index];
+  if (rotated != 0 && !file_exists) base = rotated;
+  rotated = 0;
+  return base;
+}
+
+void PrintedOutput::BeginRotation(uint32_t rank, OutputStream stream, uint64_t bytes_of_file) {
+  const size_t index = IndexOf(rank, stream), writers = 2 * size_t{ranks_};
+  std::atomic_ref(NumbersBehind(shared_)[2 * writers + index])
+      .store(NumbersBehind(shared_)[writers + index] + bytes_of_file);
+}
+
+void PrintedOutput::EndRotation(uint32_t rank, OutputStream stream) {
+  const size_t index = IndexOf(rank, stream), writers = 2 * size_t{ranks_};
+  uint64_t& rotated = NumbersBehind(shared_)[2 * writers + index];
+  std::atomic_ref(NumbersBehind(shared_)[writers + index]).store(rotated);
+  std::atomic_ref(rotated).store(0);
+}
+
+// ---- reading
+
+std::string_view PacketReader::Take(std::string_view bytes) {
+  if (mark_.empty()) return bytes;
+  held_ += bytes;
+  text_.clear();
+  size_t at = 0;
+  const std::string_view held = held_;
+  while (at < held.size()) {
+    const size_t mark = held.find(mark_, at);
+    if (mark == std::string_view::npos) {
+      // Its beginning may be the last of what has come.
+      size_t keep = std::min(mark_.size() - 1, held.size() - at);
+      while (keep > 0 && !std::string_view(mark_).starts_with(held.substr(held.size() - keep)))
+        --keep;
+      text_ += held.substr(at, held.size() - keep - at);
+      at = held.size() - keep;
+      break;
+    }
+    text_ += held.substr(at, mark - at);
+    at = mark;
+    const size_t numbers = mark + mark_.size(), text = numbers + kNumbers;
+    if (held.size() < text) break;
+    uint64_t number = 0;
+    uint32_t length = 0;
+    std::memcpy(&number, held.data() + numbers, sizeof number);
+    std::memcpy(&length, held.data() + numbers + sizeof number, sizeof length);
+    if (held.size() - text < length) break;
+    if (number > last_) text_ += held.substr(text, length);
+    last_ = std::max(last_, number);
+    at = text + length;
+  }
+  held_.erase(0, at);
+  return text_;
+}
+
+}  // namespace hvd

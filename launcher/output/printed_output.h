@@ -1,0 +1,110 @@
+// PrintedOutput: how far the output of each rank has been printed, in memory that the standby of
+// hvdrun shares (launcher/detached/standby.h): when hvdrun is killed at any instant, the one that
+// takes over knows which bytes the agents must send again, and none is printed twice or lost.
+//
+// Text goes through the pipe in packets, each written at once (PIPE_BUF) and numbered. A packet is
+// in the memory before it is written, so the successor writes the last one again if hvdrun may have
+// been killed while writing it; the reader of the pipe drops a number that it has had
+// (PacketReader).
+//
+//   packet: mark (a secret of the job, so that no output looks like it), number, length, text
+//
+// Writing is for one thread at a time, the rest for any.
+#ifndef HVD_LAUNCHER_OUTPUT_PRINTED_OUTPUT_H_
+#define HVD_LAUNCHER_OUTPUT_PRINTED_OUTPUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/wire/messages.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+// Bytes begin..end of a text are those of a rank as it printed them; the rest of the text is
+// hvdrun's: prefixes, its own lines. `dropped` so many more of the rank were left out behind them.
+struct PrintedSpan {
+  size_t begin = 0, end = 0;
+  uint32_t rank = 0;
+  OutputStream stream = OutputStream::kStdout;
+  uint64_t dropped = 0;
+};
+
+class PrintedOutput {
+ public:
+  // `ranks`: as many as there may be.
+  static Result<std::shared_ptr<PrintedOutput>> Make(uint32_t ranks, std::string mark);
+  ~PrintedOutput();
+  PrintedOutput(const PrintedOutput&) = delete;
+
+  // Writes a text with its spans, which are in order. False: it cannot be written (errno).
+  bool Write(int fd, std::string_view text, const std::vector<PrintedSpan>& spans);
+  // In the successor, before anything is written: the packet that may be missing.
+  void Recover(int fd);
+
+  // Bytes of the rank's stream that have been printed since it started.
+  uint64_t printed(uint32_t rank, OutputStream stream) const;
+  // The writer of the last line if that has no end.
+  struct OpenLine {
+    uint32_t rank = 0;
+    OutputStream stream = OutputStream::kStdout;
+    bool is_open = false, returned = false;
+  };
+  OpenLine open_line() const;
+
+  // The same for the files of the ranks: of a file that is replaced by an empty one when it is
+  // full, so many bytes went to the former ones.
+  uint64_t FileBase(uint32_t rank, OutputStream stream, bool file_exists);
+  void BeginRotation(uint32_t rank, OutputStream stream, uint64_t bytes_of_file);
+  void EndRotation(uint32_t rank, OutputStream stream);
+
+  uint32_t ranks() const { return ranks_; }
+
+ private:
+  struct Shared;
+  struct Cut;
+
+  PrintedOutput(uint32_t ranks, std::string mark, Shared* shared, size_t bytes);
+  bool WritePacket(int fd);
+  void Apply();
+  size_t IndexOf(uint32_t rank, OutputStream stream) const {
+    return 2 * size_t{rank} + (stream == OutputStream::kStdout ? 0 : 1);
+  }
+
+  const uint32_t ranks_;
+  const std::string mark_;
+  Shared* const shared_;
+  const size_t bytes_;
+};
+
+// Takes packets out of what comes through the pipe; what is in none passes as it is. Pure.
+class PacketReader {
+ public:
+  // Empty: there are no packets.
+  explicit PacketReader(std::string mark) : mark_(std::move(mark)) {}
+
+  // The text to keep of these bytes; a view into them or into this object.
+  std::string_view Take(std::string_view bytes);
+
+ private:
+  const std::string mark_;
+  std::string held_;  // the beginning of a packet
+  std::string text_;
+  uint64_t last_ = 0;
+};
+
+// Random, so that no output looks like it.
+std::string MakeOutputMark();
+
+// The packet with this number. Pure.
+std::string PacketOf(std::string_view mark, uint64_t number, std::string_view text);
+// So much text has room in one packet.
+size_t MostPacketText(std::string_view mark);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_OUTPUT_PRINTED_OUTPUT_H_

@@ -1,0 +1,175 @@
+// How far output has been printed, as the driver that takes over finds it; and the packets in
+// which it is printed.
+#include "launcher/output/printed_output.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "launcher/output/screen_text.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+namespace {
+
+const std::string kOutputMark =
+    "\x1e"
+    "mark";
+constexpr auto kPrintedOut = OutputStream::kStdout;
+
+struct PacketPipe {
+  PacketPipe() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::pipe(ends), 0);
+    reading.Reset(ends[0]);
+    writing.Reset(ends[1]);
+  }
+  std::string ReadAll() {
+    writing.Reset();
+    std::string text;
+    char bytes[4096];
+    for (ssize_t got; (got = ::read(reading.get(), bytes, sizeof bytes)) > 0;)
+      text.append(bytes, static_cast<size_t>(got));
+    return text;
+  }
+  UniqueFd reading, writing;
+};
+
+std::shared_ptr<PrintedOutput> MakePrinted(uint32_t ranks = 2) {
+  return *PrintedOutput::Make(ranks, kOutputMark);
+}
+
+TEST(PacketReader, TakesPacketsOutHoweverTheyAreCut) {
+  const std::string stream = "raw " + PacketOf(kOutputMark, 1, "one\n") +
+                             PacketOf(kOutputMark, 2, "") + "\x1em" +
+                             PacketOf(kOutputMark, 3, "two\n") + "end";
+  for (size_t cut = 1; cut <= stream.size(); ++cut) {
+    PacketReader reader(kOutputMark);
+    std::string text;
+    for (size_t at = 0; at < stream.size(); at += cut) text += reader.Take(stream.substr(at, cut));
+    EXPECT_EQ(text, "raw one\n\x1emtwo\nend") << cut;
+  }
+}
+
+TEST(PacketReader, DropsAPacketThatItHasHad) {
+  PacketReader reader(kOutputMark);
+  EXPECT_EQ(reader.Take(PacketOf(kOutputMark, 7, "once\n")), "once\n");
+  EXPECT_EQ(reader.Take(PacketOf(kOutputMark, 7, "once\n") + PacketOf(kOutputMark, 8, "next\n")),
+            "next\n");
+}
+
+TEST(PacketReader, WithoutAMarkAllPasses) {
+  PacketReader reader("");
+  EXPECT_EQ(reader.Take("anything"), "anything");
+}
+
+TEST(PrintedOutput, CountsTheBytesOfRanksAndNotThoseOfHvdrun) {
+  const auto printed = MakePrinted();
+  PacketPipe pipe;
+  EXPECT_TRUE(printed->Write(pipe.writing.get(), "[0]abc\nhvdrun: x\n[1]de",
+                             {{3, 7, 0, kPrintedOut}, {20, 22, 1, kPrintedOut, 5}}));
+  EXPECT_EQ(printed->printed(0, kPrintedOut), 4U);
+  EXPECT_EQ(printed->printed(1, kPrintedOut), 7U) << "five more were left out behind them";
+  EXPECT_EQ(printed->printed(0, OutputStream::kStderr), 0U);
+  EXPECT_TRUE(printed->open_line().is_open);
+  EXPECT_EQ(printed->open_line().rank, 1U);
+  EXPECT_EQ(PacketReader(kOutputMark).Take(pipe.ReadAll()), "[0]abc\nhvdrun: x\n[1]de");
+}
+
+TEST(PrintedOutput, AFileThatIsReplacedCountsOnce) {
+  const auto printed = MakePrinted();
+  EXPECT_EQ(printed->FileBase(0, kPrintedOut, true), 0U);
+  printed->BeginRotation(0, kPrintedOut, 100);
+  EXPECT_EQ(printed->FileBase(0, kPrintedOut, true), 0U) << "killed before it was renamed";
+  printed->BeginRotation(0, kPrintedOut, 100);
+  EXPECT_EQ(printed->FileBase(0, kPrintedOut, false), 100U) << "killed after it was renamed";
+  printed->BeginRotation(0, kPrintedOut, 50);
+  printed->EndRotation(0, kPrintedOut);
+  EXPECT_EQ(printed->FileBase(0, kPrintedOut, true), 150U);
+}
+
+// The text of one hvdrun up to a cut, and that of the next from there on, are the whole.
+TEST(PrintedOutput, WhereverItEndsTheRestFollows) {
+  std::minstd_rand random(1);
+  for (int round = 0; round < 200; ++round) {
+    const uint32_t ranks = 3;
+    const auto printed = MakePrinted(ranks);
+    // What each rank prints: lines of all lengths, and bars.
+    std::vector<std::string> all(ranks);
+    for (std::string& text : all) {
+      for (int line = 0; line < 20; ++line) {
+        text +=
+            std::string(random() % (line == 7 ? 9000 : 40), static_cast<char>('a' + random() % 26));
+        text += random() % 3 == 0 ? '\r' : '\n';
+      }
+      text += '\n';
+    }
+    std::string kept;
+    PacketReader reader(kOutputMark);
+    for (int life = 0; life < 3; ++life) {
+      PacketPipe pipe;
+      ScreenLine line;
+      line.tracks = true;
+      ScreenText text(kPrintedOut, {ranks, 2, false, {}}, line);
+      if (const auto open = printed->open_line(); open.is_open)
+        text.GoOnWith(open.rank, open.returned);
+      std::vector<size_t> at(ranks);
+      for (uint32_t rank = 0; rank < ranks; ++rank) at[rank] = printed->printed(rank, kPrintedOut);
+      TimePoint now = TimePoint(std::chrono::seconds(100));
+      const bool last = life == 2;
+      for (int step = 0; last || step < 10; ++step) {
+        bool any = false;
+        for (uint32_t rank = 0; rank < ranks; ++rank) {
+          const std::string piece = all[rank].substr(at[rank], 1 + random() % 300);
+          at[rank] += piece.size();
+          any = any || !piece.empty();
+          text.Add(rank, piece, now);
+        }
+        now += std::chrono::milliseconds(random() % 100);
+        text.Due(now);
+        if (last && !any) text.Finish();
+        const std::string shown = std::exchange(line.text, {});
+        const std::vector<PrintedSpan> spans = std::exchange(line.spans, {});
+        // Killed in the middle: what is held back, and what was shown but not written, is lost.
+        if (!last && step == 9) break;
+        ASSERT_TRUE(printed->Write(pipe.writing.get(), shown, spans));
+        if (last && !any) break;
+      }
+      kept += reader.Take(pipe.ReadAll());
+    }
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(printed->printed(rank, kPrintedOut), all[rank].size()) << "round " << round;
+      std::string lines, wanted;
+      // Without prefixes, updates of bars and breaks: the whole lines.
+      const std::string prefix = "[" + std::to_string(rank) + "]<stdout>:";
+      std::string own;
+      for (size_t begin = 0; begin < kept.size();) {
+        const size_t end = std::min(kept.find('\n', begin), kept.size() - 1);
+        const std::string one = kept.substr(begin, end - begin);
+        for (size_t p = one.find(prefix); p != std::string::npos;) {
+          const size_t from = p + prefix.size(), next = one.find("]<stdout>:", from);
+          own += one.substr(from, next == std::string::npos ? next : next - 2 - from);
+          p = one.find(prefix, from);
+        }
+        begin = end + 1;
+      }
+      std::string letters;
+      for (char c : all[rank]) letters += c == '\n' || c == '\r' ? "" : std::string(1, c);
+      std::string shown;
+      for (char c : own) shown += c == '\r' ? "" : std::string(1, c);
+      // Nothing twice: what is shown is a subsequence of what was printed.
+      size_t place = 0;
+      for (char c : shown) {
+        while (place < letters.size() && letters[place] != c) ++place;
+        ASSERT_LT(place, letters.size()) << "round " << round;
+        ++place;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hvd
