@@ -17,6 +17,7 @@
 #include "launcher/process/exec_size.h"
 #include "launcher/process/proc_file.h"
 #include "runtime/base/kernel_features.h"
+#include "runtime/base/status.h"
 #include "runtime/base/text/path_text.h"
 #include "runtime/base/unique_fd.h"
 
@@ -343,8 +344,10 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
   FoundProgram program = FindProgram(wanted, path, request.directory);
   if (program.path.empty()) return {0, program.error, CannotStart(request, program.error)};
   UniqueFd null_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!null_fd.valid())
-    return {0, errno, std::string("/dev/null cannot be opened: ") + std::strerror(errno)};
+  if (!null_fd.valid()) {
+    const int error = errno;
+    return {0, error, SystemError("/dev/null cannot be opened", error).message()};
+  }
 
   std::vector<char*> argv = Pointers(request.argv);
   std::vector<char*> shell_argv = Pointers(request.argv, 1);

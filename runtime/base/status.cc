@@ -12,7 +12,8 @@ const std::string& Status::message() const {
 
 Status SystemError(std::string_view what, int error) {
   Code code = error == ENOMEM || error == ENOSPC ? Code::kOutOfMemory : Code::kInternal;
-  return {code, std::string(what) + ": " + std::generic_category().message(error)};
+  const char* limit = error == EMFILE ? " (ulimit -n)" : "";
+  return {code, std::string(what) + ": " + std::generic_category().message(error) + limit};
 }
 
 }  // namespace hvd

@@ -266,8 +266,8 @@ def test_ctrl_c_at_any_moment_of_the_start_ends_the_job(detached, round):
         pass
     os.close(leader)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if code == 0 and b"sleep-1\r\n" in shown:
-        assert is_alive(detached.driver("sleep-1"))
+    if code == 0:  # a terminal drops at Ctrl-C what was not read yet, perhaps the name
+        assert is_alive(detached.driver("sleep-1")), shown
         return
     assert code in (130, -signal.SIGINT), (code, shown)
     wait_until("nothing runs", lambda: not detach_processes())

@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from conftest import kill, wait_until
+from conftest import wait_until
 from elastic_job import Training
 
 pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
@@ -18,19 +18,6 @@ def lose_all(training, size, pids):
             os.kill(pid, number)
     wait_until("a world of new workers", lambda: len(training.worlds(size)) == len(before) + size, told=training.text)
     return {pid: place for pid, place in training.worlds(size).items() if pid not in before}
-
-
-@pytest.mark.parametrize("hosts", ["127.0.0.1:2", "127.0.0.1:1,127.0.0.2:1"])
-def test_a_job_that_loses_all_workers_starts_again_from_the_beginning(start, tmp_path, hosts):
-    training = Training(start, tmp_path, "-np", 2, "-H", hosts)
-    training.await_world(2)
-    # After the loss of one, the other goes on from its commit, which shows that there is one to lose.
-    kill(training.victim(2, 1))
-    wait_until("a world that goes on", lambda: sum(step > 0 for _, step in training.worlds(2).values()) == 2, told=training.text)
-    lost = {pid for pid, (_, step) in training.worlds(2).items() if step > 0}
-    assert {step for _, step in lose_all(training, 2, lost).values()} == {0}, training.text()
-    training.finish()
-    assert "2 of 10 failures" in training.text() and "3 of 10" not in training.text(), training.text()
 
 
 def test_a_job_that_loses_all_workers_ends_once_its_failures_are_used_up(start, tmp_path):
