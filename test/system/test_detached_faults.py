@@ -253,9 +253,11 @@ def test_a_folder_of_another_user_among_the_jobs_is_left_alone(detached):
 @pytest.mark.parametrize("round", range(12))
 def test_ctrl_c_at_any_moment_of_the_start_ends_the_job(detached, round):
     """At the terminal: all processes of the foreground group get it. Either the name was printed and the job runs, or none does."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's would go on with the test in the child, before hvdrun is there
     pid, leader = pty.fork()
     if pid == 0:
         os.execve(hvdrun_path(), [hvdrun_path(), "--detach", "-np", "1", "sleep", "600"], detached.env)
+    signal.signal(signal.SIGINT, before)
     time.sleep(0.015 * round)
     os.write(leader, b"\x03")
     shown = b""
