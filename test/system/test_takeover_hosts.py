@@ -1,12 +1,10 @@
 """hvdrun of a detached job over several hosts is killed, and another one reaches their agents over sshd and goes on."""
 
-import os
 import re
-import signal
 import sys
 
 import pytest
-from conftest import WORKERS, wait_until
+from conftest import WORKERS, kill, wait_until
 from host_rig import WHY_NOT
 from test_detached_hosts import detached, rig  # noqa: F401
 from test_detached_jobs import counting, lines_of
@@ -52,7 +50,7 @@ def test_a_host_loses_something_together_with_hvdrun(detached, rig, who):  # noq
     else:
         victims = rig.hosts[1].agents() if who == "agent" else [pid for pid in rig.hosts[1].processes() if is_worker(pid)]
         for pid in victims:
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
     kill_driver(detached, name)
     attached = detached.run("attach", name)
     text = detached.text(name)
