@@ -53,6 +53,12 @@ uint64_t* NumbersBehind(Shared* shared) {
   return reinterpret_cast<uint64_t*>(shared + 1);  // NOLINT: it is aligned as the numbers are
 }
 
+template <typename Shared>
+auto* UpdatesBehind(Shared* shared, uint32_t ranks) {
+  return reinterpret_cast<typename Shared::Update*>(  // NOLINT: as above
+      NumbersBehind(shared) + 6 * size_t{ranks});
+}
+
 }  // namespace
 
 std::string MakeOutputMark() {
@@ -98,8 +104,7 @@ PrintedOutput::OpenLine PrintedOutput::open_line() const { return shared_->open_
 // ---- writing
 
 bool PrintedOutput::Write(int fd, std::string_view text, const std::vector<PrintedSpan>& spans) {
-  auto* updates =
-      reinterpret_cast<Shared::Update*>(NumbersBehind(shared_) + 6 * size_t{ranks_});  // NOLINT
+  auto* updates = UpdatesBehind(shared_, ranks_);
   const size_t room = MostPacketText(mark_);
   size_t first = 0;  // of the spans that are not over
   for (size_t at = 0; at < text.size();) {
@@ -159,8 +164,7 @@ bool PrintedOutput::WritePacket(int fd) {
 
 // Twice does no harm.
 void PrintedOutput::Apply() {
-  const auto* updates = reinterpret_cast<const Shared::Update*>(NumbersBehind(shared_) +
-                                                                6 * size_t{ranks_});  // NOLINT
+  const auto* updates = UpdatesBehind(shared_, ranks_);
   for (uint32_t u = 0; u < shared_->updates; ++u)
     std::atomic_ref(NumbersBehind(shared_)[updates[u].index]).store(updates[u].printed);
   shared_->open_line = shared_->open_after;

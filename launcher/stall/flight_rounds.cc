@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "launcher/verdict/flight_verdict.h"
@@ -17,17 +18,15 @@ constexpr Duration kFlightLimit = std::chrono::seconds(7);
 
 void FlightRounds::Begin(ScriptStall stall, const std::vector<uint32_t>& hosts, TimePoint now) {
   const bool is_new = stall.is_new || (stall_ && stall_->is_new);
-  const bool asks = !stall.ends && !open_;
+  const bool asks = !stall.ends && !round_.is_open();
   stall_ = std::move(stall);
   stall_->is_new = is_new;
   if (asks) return AskAll(hosts, now);
-  if (!stall_->ends) return;
-  open_ = true;
-  deadline_ = now;
+  if (stall_->ends) round_.Begin({}, now);
 }
 
 void FlightRounds::Suspect(const std::vector<uint32_t>& hosts, Duration warning, TimePoint now) {
-  if (open_ || now < next_look_) return;
+  if (round_.is_open() || now < next_look_) return;
   next_look_ = now + warning;
   AskAll(hosts, now);
 }
@@ -39,26 +38,21 @@ void FlightRounds::Forget() {
 }
 
 void FlightRounds::AskAll(const std::vector<uint32_t>& hosts, TimePoint now) {
-  open_ = true;
-  deadline_ = now + kFlightLimit;
   records_.clear();
-  waiting_ = {hosts.begin(), hosts.end()};
-  ++number_;
-  for (uint32_t host : hosts) ask_(host, AskFlight{number_});
+  const AskFlight question{round_.Begin(hosts, now + kFlightLimit)};
+  for (uint32_t host : hosts) ask_(host, question);
 }
 
 void FlightRounds::Take(uint32_t host, const FlightTold& answer) {
   if (answer.number == 0) {
     for (const FlightRecord& record : answer.records) of_failure_[record.rank] = record;
-  } else if (answer.number == number_ && waiting_.erase(host) != 0) {
+  } else if (round_.NoteAnswer(host, answer.number)) {
     records_.insert(records_.end(), answer.records.begin(), answer.records.end());
   }
 }
 
 std::optional<ScriptStall> FlightRounds::Result(uint32_t size, TimePoint now) {
-  if (!open_ || (!waiting_.empty() && now < deadline_)) return std::nullopt;
-  open_ = false;
-  waiting_.clear();
+  if (!round_.Close(now)) return std::nullopt;
   if (!stall_) return Compare(size, now);
   std::optional<ScriptStall> stall = std::exchange(stall_, std::nullopt);
   stall->verdict.details += ExplainFlight(records_, size);

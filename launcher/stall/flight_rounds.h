@@ -9,10 +9,10 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "launcher/stall/answer_round.h"
 #include "launcher/verdict/script_verdict.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
@@ -34,7 +34,7 @@ class FlightRounds {
   // at the tick.
   std::optional<ScriptStall> Result(uint32_t size, TimePoint now);
   // When Result may return something though no answer comes; TimePoint::max(): never.
-  TimePoint NextTick() const { return open_ ? deadline_ : TimePoint::max(); }
+  TimePoint NextTick() const { return round_.NextTick(); }
   // Lines on the dumps that PyTorch itself has written in ranks that failed; empty: there are none.
   std::string LinesOfFailure(uint32_t size) const;
   // Other processes record from now on.
@@ -50,11 +50,8 @@ class FlightRounds {
   std::optional<ScriptStall> Compare(uint32_t size, TimePoint now);
 
   const Ask ask_;
-  bool open_ = false;                 // a round is
+  AnswerRound round_;
   std::optional<ScriptStall> stall_;  // that waits for it
-  uint32_t number_ = 0;
-  std::set<uint32_t> waiting_;  // hosts that have not answered
-  TimePoint deadline_{};
   std::vector<FlightRecord> records_;
   std::map<uint32_t, FlightRecord> of_failure_;  // by rank
   // Of Suspect.

@@ -14,7 +14,7 @@ constexpr Duration kAnswerLimit = std::chrono::seconds(1);
 }  // namespace
 
 void StallRounds::Begin(const Plan& plan, const StallSeen& seen, TimePoint now) {
-  if (open_ && generation_ == seen.generation) return;
+  if (round_.is_open() && generation_ == seen.generation) return;
   generation_ = seen.generation;
   second_ = false;
   stacks_ = {seen.awaited.begin(), seen.awaited.end()};
@@ -23,14 +23,12 @@ void StallRounds::Begin(const Plan& plan, const StallSeen& seen, TimePoint now) 
 }
 
 void StallRounds::AskAll(const Plan& plan, TimePoint now) {
-  open_ = true;
-  deadline_ = now + kAnswerLimit;
   now_ = {};
   now_.ranks.resize(plan.ranks.size());
   for (const Placement& place : plan.ranks) now_.hosts.push_back(plan.hosts[place.host]);
-  const ExamineRanks question{++number_, generation_, {stacks_.begin(), stacks_.end()}};
   const std::vector<uint32_t> hosts = plan.UsedHosts();
-  waiting_ = {hosts.begin(), hosts.end()};
+  const ExamineRanks question{
+      round_.Begin(hosts, now + kAnswerLimit), generation_, {stacks_.begin(), stacks_.end()}};
   for (uint32_t host : hosts) ask_(host, question);
 }
 
@@ -41,8 +39,8 @@ Status StallRounds::Take(const Plan& plan, uint32_t host, const RanksExamined& a
       return InvalidArgument(
           Format("its agent speaks of rank {}, which it does not have", facts.rank));
   }
-  if (!open_ || answer.number != number_ || answer.generation != generation_) return Status::Ok();
-  waiting_.erase(host);
+  if (answer.generation != generation_ || !round_.NoteAnswer(host, answer.number))
+    return Status::Ok();
   for (const RankFacts& facts : answer.ranks) {
     const bool known = facts.rank < std::min(now_.ranks.size(), plan.ranks.size()) &&
                        plan.ranks[facts.rank].host == host;
@@ -52,8 +50,7 @@ Status StallRounds::Take(const Plan& plan, uint32_t host, const RanksExamined& a
 }
 
 std::optional<StallExplained> StallRounds::Result(const Plan& plan, TimePoint now) {
-  if (!open_ || (!waiting_.empty() && now < deadline_)) return std::nullopt;
-  open_ = false;
+  if (!round_.Close(now)) return std::nullopt;
   const std::set<uint32_t> never = NeverEnding(second_ ? before_ : now_, now_);
   if (!never.empty() && !std::exchange(second_, true)) {
     before_ = now_;

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "launcher/stall/answer_round.h"
 #include "launcher/verdict/verdict.h"
 #include "launcher/wire/messages.h"
 #include "launcher/wire/plan.h"
@@ -32,18 +33,16 @@ class StallRounds {
   // The result, once all have answered or have had their time. Call it after Take and at the tick.
   std::optional<StallExplained> Result(const Plan& plan, TimePoint now);
   // When Result may return something though no answer comes; TimePoint::max(): never.
-  TimePoint NextTick() const { return open_ ? deadline_ : TimePoint::max(); }
+  TimePoint NextTick() const { return round_.NextTick(); }
 
  private:
   void AskAll(const Plan& plan, TimePoint now);
 
   const Ask ask_;
-  bool open_ = false, second_ = false;  // a round is open; it is the second look
-  uint32_t number_ = 0;
+  AnswerRound round_;
+  bool second_ = false;  // the round is the second look
   uint64_t generation_ = 0;
-  std::set<uint32_t> stacks_;   // ranks
-  std::set<uint32_t> waiting_;  // hosts that have not answered
-  TimePoint deadline_{};
+  std::set<uint32_t> stacks_;  // ranks
   WorldFacts before_, now_;
 };
 

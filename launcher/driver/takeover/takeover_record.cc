@@ -32,10 +32,10 @@ std::vector<uint32_t> NumbersOf(const std::vector<Placement>& ranks) {
   return numbers;
 }
 
-// The members of a host's part in the order of their stamps: the clocks of hosts differ, but the
-// order of what one of them has seen is right.
+// With their stamps, by which they are put in order: the clocks of hosts differ, but the order of
+// what one of them has seen is right.
 template <typename Event>
-void AddSorted(std::vector<Event> events, std::vector<std::pair<int64_t, JobEvent>>& to) {
+void AddStamped(std::vector<Event> events, std::vector<std::pair<int64_t, JobEvent>>& to) {
   for (Event& event : events) to.emplace_back(event.noticed_ns, std::move(event));
 }
 
@@ -74,6 +74,21 @@ void SetFailure(TakeoverRecord& record, const JobFailure& failure) {
   record.failure_reason = failure.reason;
 }
 
+namespace {
+
+JobFailure FailureOf(const TakeoverRecord& record) {
+  JobFailure failure;
+  failure.kind = static_cast<JobFailure::Kind>(record.failure_kind);
+  failure.exit_code = record.failure_code;
+  failure.rank = record.failure_rank;
+  failure.peer = record.failure_peer;
+  failure.host = record.failure_host;
+  failure.reason = record.failure_reason;
+  return failure;
+}
+
+}  // namespace
+
 Status CheckSnapshot(const Plan& plan, uint32_t host, const HostSnapshot& snapshot) {
   const auto own = [&](uint32_t rank) {
     return rank < plan.ranks.size() && plan.ranks[rank].host == host;
@@ -95,13 +110,7 @@ std::vector<JobEvent> AdoptionEvents(const TakeoverRecord& record,
   const auto kind = static_cast<JobFailure::Kind>(record.failure_kind);
   if (record.failure_kind >= 0 && kind != JobFailure::Kind::kRank &&
       kind != JobFailure::Kind::kInterrupt) {
-    adopted.failure = JobFailure{};
-    adopted.failure->kind = kind;
-    adopted.failure->exit_code = record.failure_code;
-    adopted.failure->rank = record.failure_rank;
-    adopted.failure->peer = record.failure_peer;
-    adopted.failure->host = record.failure_host;
-    adopted.failure->reason = record.failure_reason;
+    adopted.failure = FailureOf(record);
   }
   for (const auto& snapshot : snapshots) {
     if (!snapshot) continue;
@@ -123,10 +132,10 @@ std::vector<JobEvent> AdoptionEvents(const TakeoverRecord& record,
   for (const auto& snapshot : snapshots) {
     if (!snapshot) continue;
     if (snapshot->generation == generation) {
-      AddSorted(snapshot->left, ends);
-      AddSorted(snapshot->lost, ends);
+      AddStamped(snapshot->left, ends);
+      AddStamped(snapshot->lost, ends);
     }
-    AddSorted(snapshot->exited, ends);
+    AddStamped(snapshot->exited, ends);
   }
   std::ranges::stable_sort(ends, {}, [](const auto& end) { return end.first; });
   for (auto& [stamp, event] : ends) events.push_back(std::move(event));
