@@ -1,6 +1,8 @@
 """hvdrun of a detached job over several hosts is killed, and another one reaches their agents over sshd and goes on."""
 
+import os
 import re
+import signal
 import sys
 
 import pytest
@@ -45,6 +47,7 @@ def test_worlds_over_hosts_begin_after_takeovers(detached, rig, tmp_path):  # no
 def test_a_host_loses_something_together_with_hvdrun(detached, rig, who):  # noqa: F811
     """A connection comes back; a worker or an agent that was killed is the first cause."""
     name = detached.begin("-np", 2, "-H", "hvd1:1,hvd2:1", *counting(300, "sleep 0.01"))
+    os.kill(detached.driver(name), signal.SIGSTOP)  # or it would have ended the job before it is killed
     if who == "sshd":
         rig.hosts[1].kill_sshd()
     else:
