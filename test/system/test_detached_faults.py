@@ -357,4 +357,5 @@ def test_many_short_jobs_at_once(detached):
         assert attached.returncode == number % 3
         assert f"job {number}\n" in detached.text(name)
     assert detached.run("forget", "--all").returncode == 0
-    assert not list(detached.state.glob("hvdrun/jobs/*")) and not detach_processes()
+    assert not list(detached.state.glob("hvdrun/jobs/*"))
+    wait_until("the end of all their processes", lambda: not detach_processes())

@@ -11,7 +11,7 @@ import termios
 import time
 
 import pytest
-from conftest import WORKERS, hvdrun_path, is_alive, state_of, wait_until, worker
+from conftest import WORKERS, hvdrun_path, is_alive, kill, state_of, wait_until, worker
 
 # Each rank: a child in the same session, a grandchild in a session of its own, both deaf to SIGTERM.
 FAMILY = ["sh", str(WORKERS / "family.sh")]
@@ -36,7 +36,7 @@ def test_kill_9_leaves_nothing(start, victims):
     known = {"hvdrun": job.pid, "agent": job.agent, "warden": job.warden}
     known["worker"] = job.workers[0]
     for victim in [known[name] for name in victims.split("+")]:
-        os.kill(victim, signal.SIGKILL)
+        kill(victim)  # a warden ends with its agent
     job.nothing_left(job_id)
     code = job.finish()
     if "hvdrun" not in victims:
