@@ -371,6 +371,26 @@ def test_a_new_rank_0_is_refused(told, monkeypatch):
         elastic._Synchronizer(told[0]).run(False)
 
 
+@pytest.mark.parametrize('rank', [0, 1])
+def test_a_rank_0_whose_first_sync_failed_is_not_new_to_those_that_have_it(told, monkeypatch, rank):
+    """A rank dies right after it, and rank 1 has got all of it by then."""
+    from horovod.common import basics, elastic, objects
+    from horovod.common.exceptions import HorovodInternalError
+    said = []
+    monkeypatch.setattr(objects, 'allgather_object', lambda words, *unused: said.append(words) or [words])
+    monkeypatch.setattr(basics.shared(), 'rank', lambda: rank)
+
+    def sync():
+        raise HorovodInternalError('rank 2 died')
+
+    monkeypatch.setattr(told[0], 'sync', sync)
+    synchronizer = elastic._Synchronizer(told[0])
+    for _ in range(2):
+        with pytest.raises(HorovodInternalError):
+            synchronizer.run(False)
+    assert said == [(False, False), (False, rank == 0)]
+
+
 def test_process_sets_of_other_sizes(told, monkeypatch):
     import horovod.common.process_sets as sets
     _, answers = told

@@ -382,6 +382,9 @@ class _Synchronizer:
             if not skip:
                 self._state.sync()
         elif not self._all_skip(skip):
+            from horovod.common import basics
+            # Rank 0 gives what it has, however that ends: others may have all of it when a rank dies.
+            self._synchronized = self._synchronized or basics.shared().rank() == 0
             self._state.sync()
             # The state that a rank brings back after a failure must not be its own beginning.
             self._state.save()
