@@ -6,7 +6,7 @@ import signal
 import sys
 
 import pytest
-from conftest import WORKERS, kill, wait_until
+from conftest import WORKERS, kill, read_proc, wait_until
 from host_rig import WHY_NOT
 from test_detached_hosts import detached, rig  # noqa: F401
 from test_detached_jobs import counting, lines_of
@@ -66,8 +66,7 @@ def test_a_host_loses_something_together_with_hvdrun(detached, rig, who):  # noq
 
 
 def is_worker(pid):
-    with open(f"/proc/{pid}/cmdline", "rb") as file:
-        return file.read().startswith(b"sh\0")
+    return read_proc(pid, "cmdline").startswith(b"sh\0")
 
 
 def test_a_job_is_stopped_on_all_hosts_after_a_takeover(detached, rig):  # noqa: F811
