@@ -49,10 +49,7 @@ void ProgressEngine::Launch(Operation* op, const RequestSpec& spec) {
 // ---- receiving and sending
 
 void ProgressEngine::Communicate() {
-  if (peers_.broken()) {
-    CheckOpen();
-    return;
-  }
+  if (!CheckOpen().ok()) return;
   Receive();
   if (outbox_.has_unsent()) SendUnsent();
   outbox_.SendAbortNotice();
@@ -187,6 +184,9 @@ void ProgressEngine::FinishJoin(Operation* op) {
 // The backend failed after all ranks have agreed. Where it failed on this rank alone, the others
 // would wait for it for ever.
 void ProgressEngine::FailHere(Operation* op, const Status& status) {
+  if (peers_.broken() && !SameEverywhere(status)) {  // the reason, and the others know it
+    return completion_.Complete(op, Aborted(peers_.broken_text()), true);
+  }
   std::string name = Quoted(op->name->text);
   // With other hosts, all ranks receive the disagreements and ends.
   const bool told = !op->set->group.on_one_host() &&
@@ -209,6 +209,14 @@ void ProgressEngine::Close(std::string reason) {
   // The remaining operations fail at this rank's own wish, and not because of other ranks.
   completion_.Close(Aborted(std::move(reason)));
   FailAll(closed());
+}
+
+// A rank that dies right after an operation has done its part in it: where that is all that was
+// missing here, the operation is complete here, too.
+void ProgressEngine::FinishBroken() {
+  Receive();
+  AdvanceOthers(nullptr);
+  if (closed().ok()) FailAll(Aborted(peers_.broken_text()));
 }
 
 // A peer that has received an announcement of this rank may be at work on its memory, now or later.

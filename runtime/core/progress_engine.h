@@ -35,10 +35,10 @@ class ProgressEngine {
                  TellEnding tell_ending);
 
   // Not ok: the engine serves no more, for this reason. CheckOpen also looks whether the world
-  // broke.
+  // broke, and then completes what the ranks had done before and fails the rest.
   const Status& closed() const { return completion_.closed(); }
   const Status& CheckOpen() {
-    if (closed().ok() && peers_.broken()) FailAll(Aborted(peers_.broken_text()));
+    if (closed().ok() && peers_.broken()) FinishBroken();
     return closed();
   }
   // No operation has started without being complete.
@@ -88,6 +88,7 @@ class ProgressEngine {
   void StartJoinInVain();
 
   void FailHere(Operation* op, const Status& status);
+  void FinishBroken();
   void FailAll(const Status& status);
   bool WaitsInVainFor(uint32_t peer, const Operation& op) const;
   void FailUnsatisfiable(Operation* op);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <numeric>
 #include <random>
 
@@ -380,6 +381,41 @@ TEST_P(EngineContract, FailsWhatIsInFlightWhenTheWorldBreaks) {
         RunOne(world.engine(rank), AllreduceOf("y", values, values, DType::kFloat32, {50'000}));
     EXPECT_EQ(next.code(), Code::kAborted) << "a broken world stays broken";
   });
+}
+
+// Scripts end right after their last collective, and slower ranks have yet to look for its result.
+TEST_P(EngineContract, CompletesWhatAllHadDoneBeforeTheWorldBroke) {
+  if (size() == 1) return;  // nothing can be in flight
+  for (const bool waits : {false, true}) {
+    WorldOfThreads world(transport(), size());
+    std::barrier<> submitted(size()), broken(size());
+    world.Run([&](uint32_t rank) {
+      Engine& engine = world.engine(rank);
+      std::vector<float> values(4, 1), more(4, 1);
+      const std::vector<int64_t> shape{4};
+      const RequestSpec last = AllreduceOf("last", values, values, DType::kFloat32, shape);
+      if (rank == size() - 1) {
+        submitted.arrive_and_wait();
+        EXPECT_TRUE(RunOne(engine, last).ok());
+        world.Break("rank " + std::to_string(rank) + " (pid 4711 on host a) died");
+        return broken.arrive_and_wait();
+      }
+      const auto handle = engine.Submit(last);
+      ASSERT_TRUE(handle.ok());
+      submitted.arrive_and_wait();
+      broken.arrive_and_wait();
+      if (waits) {
+        EXPECT_TRUE(engine.Wait(*handle, Duration(-1)).ok());
+        EXPECT_EQ(values[0], size());
+      }
+      // An operation that comes first looks at what came before it, too.
+      Status next = RunOne(engine, AllreduceOf("next", more, more, DType::kFloat32, {4}));
+      EXPECT_EQ(next.code(), Code::kAborted);
+      if (waits) return;
+      EXPECT_TRUE(engine.Wait(*handle, Duration(-1)).ok());
+      EXPECT_EQ(values[0], size());
+    });
+  }
 }
 
 TEST_P(EngineContract, FailsOnlyWhatNeedsARankThatLeft) {
