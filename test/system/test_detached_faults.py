@@ -358,4 +358,5 @@ def test_many_short_jobs_at_once(detached):
         assert f"job {number}\n" in detached.text(name)
     assert detached.run("forget", "--all").returncode == 0
     assert not list(detached.state.glob("hvdrun/jobs/*"))
-    wait_until("the end of all their processes", lambda: not detach_processes())
+    wait_until("the end of all their processes", lambda: not detach_processes(),
+               told=lambda: subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:20,etimes,args"], capture_output=True, text=True).stdout)
