@@ -14,7 +14,7 @@ import termios
 import time
 
 import pytest
-from conftest import DEADLINE, REPO, hvdrun_path, is_alive, read_proc, wait_until
+from conftest import DEADLINE, REPO, hvdrun_path, is_alive, wait_until
 from test_detached_jobs import counting, detached, lines_of, until  # noqa: F401
 
 needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
@@ -28,12 +28,6 @@ def fill(path):
         with pytest.raises(OSError):
             while True:
                 file.write(b"x" * 4096)
-
-
-def detach_processes():
-    """hvdrun --detach, its keepers and drivers."""
-    return [int(p) for p in os.listdir("/proc") if p.isdigit() and b"--detach\0" in read_proc(p, "cmdline")
-            and is_alive(int(p))]
 
 
 @needs_mount
@@ -95,7 +89,7 @@ def test_where_the_job_cannot_be_recorded_none_runs(detached, tmp_path, options)
             assert detached.run("attach", "sleep-1").returncode == 130
         else:
             assert "No space left on device" in done.stderr and "damaged" not in done.stderr, done
-            wait_until("nothing runs", lambda: not detach_processes())
+            wait_until("nothing runs", lambda: not detached.processes())
             assert not list(detached.state.glob("hvdrun/jobs/*"))
     finally:
         subprocess.run(["umount", "-l", detached.state], check=True)
@@ -272,7 +266,7 @@ def test_ctrl_c_at_any_moment_of_the_start_ends_the_job(detached, round):
         assert is_alive(detached.driver("sleep-1")), shown
         return
     assert code in (130, -signal.SIGINT), (code, shown)
-    wait_until("nothing runs", lambda: not detach_processes())
+    wait_until("nothing runs", lambda: not detached.processes())
     assert all((folder / "end").exists() for folder in detached.state.glob("hvdrun/jobs/*")), shown
 
 
@@ -358,5 +352,5 @@ def test_many_short_jobs_at_once(detached):
         assert f"job {number}\n" in detached.text(name)
     assert detached.run("forget", "--all").returncode == 0
     assert not list(detached.state.glob("hvdrun/jobs/*"))
-    wait_until("the end of all their processes", lambda: not detach_processes(),
-               told=lambda: subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:20,etimes,args"], capture_output=True, text=True).stdout)
+    wait_until("the end of all their processes", lambda: not detached.processes(),
+               told=lambda: subprocess.run(["ps", "-eo", "pid,ppid,stat,etimes,args"], capture_output=True, text=True).stdout)

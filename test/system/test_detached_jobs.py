@@ -13,7 +13,7 @@ import sys
 import time
 
 import pytest
-from conftest import DEADLINE, REPO, children_of, hvdrun_path, is_alive, kill, parent_of, read_proc, wait_until
+from conftest import DEADLINE, REPO, children_of, hvdrun_path, is_alive, kill, parent_of, pids, read_proc, wait_until
 
 COUNT = "i=0; while [ $i -lt {lines} ]; do i=$((i+1)); echo line $i; {pause}; done; {end}"
 
@@ -58,6 +58,11 @@ class Detached:
         found = [int(p) for p in os.listdir("/proc") if p.isdigit() and b"HVD_JOB_ID=" + job_id in read_proc(p, "environ")]
         return [p for p in {*found, self.driver(name)} if is_alive(p)]
 
+    def processes(self):
+        """All processes of the user's jobs that live, their keepers and standbys, too."""
+        state = b"XDG_STATE_HOME=" + os.fsencode(self.state) + b"\0"
+        return [p for p in pids() if state in read_proc(p, "environ") and is_alive(p)]
+
     def await_end(self, name):
         wait_until("the end", lambda: (self.folder(name) / "end").exists() or not self.run("status", name))
         return json.loads((self.folder(name) / "end").read_text())
@@ -72,14 +77,14 @@ class Detached:
 def detached(tmp_path):
     jobs = Detached(tmp_path)
     yield jobs
-    for folder in jobs.state.glob("hvdrun/jobs/*"):
-        if not (folder / "job").exists():
-            continue
-        keeper, family = jobs.keeper(folder.name), jobs.family(folder.name)
-        for pid in family:
+
+    def none_is_left():  # a standby takes a job over while the others are killed
+        left = jobs.processes()
+        for pid in left:
             kill(pid)
-        if b"--detach" in read_proc(keeper, "cmdline"):
-            kill(keeper)
+        return not left
+
+    wait_until("the end of the test's jobs", none_is_left)
 
 
 def counting(lines, pause=":", end="exit 0"):
