@@ -71,8 +71,12 @@ void RankTransition::Take(const RankJoined& event) {
 // Ranks that wait for a world which can no longer form are told so. `missing`: a rank that is gone.
 void RankTransition::BreakWaiting(uint32_t missing) {
   if (state_.counts.waiting == 0) return;
-  for (RankRecord& rank : state_.ranks) state_.StopWaiting(rank);
-  const RankRecord& gone = state_.ranks[missing];
+  for (RankRecord& rank : state_.ranks) {
+    rank.init_failed = rank.init_failed || rank.waiting();
+    state_.StopWaiting(rank);
+  }
+  RankRecord& gone = state_.ranks[missing];
+  gone.awaited = true;
   const std::string how = gone.end    ? EndText(*gone.end)
                           : gone.loss ? "was lost"
                                       : "could not be started";

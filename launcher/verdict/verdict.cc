@@ -79,8 +79,23 @@ std::vector<uint32_t> NotWaitingIn(const Stalled& stalled, const WorldFacts& fac
   return others;
 }
 
-// Those that have not submitted it; where all have, those that it waits for. While data are on
-// their way between hosts a rank may not know these: then those that do not wait in it.
+// Its members that do not come to wait for it, though it is with them: stopped ones, too, since
+// whatever they had begun stays as it is.
+std::vector<uint32_t> HoldingUp(const Stalled& stalled, const WorldFacts& facts) {
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; rank < facts.ranks.size(); ++rank) {
+    const std::optional<RankFacts>& of_rank = facts.ranks[rank];
+    const RankClass found = ClassOf(of_rank, stalled.key);
+    if (!of_rank || found == RankClass::kWorking) continue;
+    if (HasSubmitted(of_rank, stalled.key) || (stalled.set == 0 && found == RankClass::kStopped))
+      ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// Those that have not submitted it; where all have, those that it waits for. These may themselves
+// wait for others, of whom the waiting ranks know nothing. While data are on their way between
+// hosts a rank may not know any: then those that do not wait in it.
 std::vector<uint32_t> MissingOf(const Stalled& stalled, const WorldFacts& facts) {
   std::vector<uint32_t> missing;
   for (uint32_t rank : stalled.awaited) {
@@ -91,6 +106,11 @@ std::vector<uint32_t> MissingOf(const Stalled& stalled, const WorldFacts& facts)
   for (uint32_t rank : stalled.awaited) {
     if (rank < facts.ranks.size()) missing.push_back(rank);
   }
+  const bool all_wait = std::ranges::all_of(missing, [&](uint32_t rank) {
+    return ClassOf(facts.ranks[rank], stalled.key) == RankClass::kWorking;
+  });
+  if (std::vector<uint32_t> holding_up = HoldingUp(stalled, facts); all_wait && !holding_up.empty())
+    return holding_up;
   if (missing.empty() && stalled.set == 0) return NotWaitingIn(stalled, facts);
   return missing;
 }

@@ -26,10 +26,12 @@ std::optional<uint32_t> FirstFailedRank(const JobState& state) {
   std::vector<Departure> departures;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
     const RankRecord& rank = state.ranks[r];
-    if (!rank.failed()) continue;
-    departures.push_back({r, state.plan.ranks[r].host, rank.parting ? rank.parting->stamp_ns : 0,
-                          rank.is_consequence() || SaysThatAPeerWasLost(state, rank),
-                          rank.end && rank.end->by_signal});
+    const bool missing = rank.awaited && !rank.forgiven && !rank.ended_by_us();
+    if (!rank.failed() && !missing) continue;
+    departures.push_back(
+        {r, state.plan.ranks[r].host, rank.parting ? rank.parting->stamp_ns : 0,
+         rank.is_consequence() || rank.init_failed || SaysThatAPeerWasLost(state, rank),
+         rank.end && rank.end->by_signal});
   }
   return FirstCause(departures, state.clocks);
 }

@@ -82,6 +82,7 @@ std::string RankReport(const JobState& state, TracebackPlace traceback) {
   if (rank.loss) {
     text += "  It had called hvd.init() and not hvd.shutdown()" + rank.loss->doing + ".\n";
   }
+  if (rank.awaited) text += "  Other ranks waited in hvd.init() for it to call that, too.\n";
   size_t alike_count = 0;
   if (rank.end && !rank.end->last_stderr.empty()) {
     text += LastLinesOf(rank.end->last_stderr, traceback);

@@ -85,6 +85,8 @@ struct RankRecord {
   std::optional<WorkerEnd> end;
   std::optional<TimePoint> end_by;  // then it gets SIGKILL; max: it has
   bool forgiven = false;            // its end is no failure of the job
+  bool awaited = false;             // it was gone while others waited for it in hvd.init()
+  bool init_failed = false;         // because a rank was gone that it waited for
 
   bool running() const { return state != WorkerState::kStarting && !ended(); }
   bool waiting() const { return state == WorkerState::kInInit; }

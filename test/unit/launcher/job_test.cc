@@ -731,11 +731,24 @@ TEST(Job, WaitingRanksHearThatTheWorldCannotForm) {
               "rank 1 (pid 101) ended with exit code 0 before it called hvd.init(), so the world "
               "of 2 cannot form");
     EXPECT_EQ(job.Exit(0, 4), "finish");
-    EXPECT_EQ(ExitCode(job.state), 4);
+    EXPECT_EQ(ExitCode(job.state), 1);
+    EXPECT_THAT(
+        Report(job.state, TracebackPlace::kInReport),
+        testing::StartsWith("hvdrun: rank 1 on host h0 (pid 101) ended too early (exit code 0).\n"
+                            "  Other ranks waited in hvd.init() for it to call that, too.\n"));
   }
 }
 
-TEST(Job, AWaitingRankThatDiesIsNoLossOfAnGeneration) {
+TEST(Job, RanksThatDoWithoutTheWorldThatCannotFormSucceed) {
+  Script job(2);
+  job.StartAll();
+  job.Exit(1, 0);
+  job.On(RankJoined{0});
+  EXPECT_EQ(job.Exit(0, 0), "finish");
+  EXPECT_EQ(ExitCode(job.state), 0);
+}
+
+TEST(Job, AWaitingRankThatDiesIsNoLossOfAGeneration) {
   Script job(2);
   job.StartAll();
   job.On(RankJoined{0});

@@ -220,6 +220,33 @@ TEST(Verdict, PrefersTheCollectiveWhoseMissingRanksDoNotWait) {
   EXPECT_FALSE(Explain(World({Waits(0, kA, "a", {1}), Rank(1)}), {}, 6000)) << "not long enough";
 }
 
+// Rank 2 waits for rank 0, which arranges the work of all hosts; rank 1 knows of rank 2 alone.
+TEST(Verdict, NamesTheRankAtTheEndOfAChainOfWaits) {
+  for (const bool waits : {false, true}) {
+    RankFacts stopped = waits ? Waits(0, kA, "a", {}) : Rank(0);
+    stopped.state = "T";
+    std::vector<std::optional<RankFacts>> ranks{stopped, Waits(1, kA, "a", {2}),
+                                                Waits(2, kA, "a", {}), Waits(3, kA, "a", {})};
+    for (size_t rank = 1; rank < ranks.size(); ++rank) ranks[rank]->waits[0].submitted = 1;
+    const std::optional<Verdict> verdict = Explain(World(std::move(ranks)), {}, 0);
+    ASSERT_TRUE(verdict);
+    ASSERT_EQ(verdict->missing.size(), 1u);
+    EXPECT_EQ(verdict->missing[0].rank, 0u);
+    EXPECT_EQ(verdict->missing[0].found, RankClass::kStopped);
+    EXPECT_THAT(verdict->details, HasSubstr("rank 0 on host h (pid 100) is stopped"));
+  }
+}
+
+// All wait for each other's data: no rank is to blame.
+TEST(Verdict, NamesThoseThatAreWaitedForWhereAllWait) {
+  std::vector<std::optional<RankFacts>> ranks{Waits(0, kA, "a", {1}), Waits(1, kA, "a", {})};
+  for (auto& rank : ranks) rank->waits[0].submitted = 1;
+  const std::optional<Verdict> verdict = Explain(World(std::move(ranks)), {}, 0);
+  ASSERT_TRUE(verdict);
+  ASSERT_EQ(verdict->missing.size(), 1u);
+  EXPECT_EQ(verdict->missing[0].found, RankClass::kWorking);
+}
+
 TEST(Verdict, NamesNoRankThatHasSubmitted) {
   const WorldFacts facts =
       World({Waits(0, kA, "a", {2, 3}), Rank(1), Waits(2, kA, "a", {3}), Rank(3)});
