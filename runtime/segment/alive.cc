@@ -95,8 +95,6 @@ void AliveMark::Release() {
   word_ = nullptr;
 }
 
-bool HolderDied(uint32_t alive_word) { return (alive_word & FUTEX_OWNER_DIED) != 0; }
-
 // A holder writes its thread's id with the waiters bit; the kernel replaces the id by the
 // owner-died bit.
 AliveWord ReadAliveWord(uint32_t word) {

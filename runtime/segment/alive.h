@@ -38,9 +38,6 @@ class AliveMark {
   std::atomic<uint32_t>* word_ = nullptr;
 };
 
-// True when the holder of the word ended without releasing it.
-bool HolderDied(uint32_t alive_word);
-
 // The meaning of a word; kDamaged: neither a holder nor the kernel has written it. Pure.
 enum class AliveWord { kFree, kHeld, kDied, kDamaged };
 AliveWord ReadAliveWord(uint32_t word);

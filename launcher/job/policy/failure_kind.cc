@@ -50,19 +50,6 @@ std::string WithoutNumbers(std::string_view line) {
 
 }  // namespace
 
-std::string_view KindText(FailureKind kind) {
-  switch (kind) {
-    case FailureKind::kUserError: return "an error of the script";
-    case FailureKind::kCrash: return "a crash";
-    case FailureKind::kOutOfMemory: return "out of memory";
-    case FailureKind::kHostLost: return "its host was lost";
-    case FailureKind::kPreempted: return "its host was preempted";
-    case FailureKind::kAskedToLeave: return "it was asked to leave";
-    case FailureKind::kConsequence: return "a consequence of another loss";
-  }
-  return "";
-}
-
 std::string ExceptionSignature(std::string_view last_stderr) {
   const size_t last = last_stderr.rfind(kTraceback);
   if (last == std::string_view::npos) return "";

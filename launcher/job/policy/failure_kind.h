@@ -20,9 +20,6 @@ enum class FailureKind {
   kConsequence,   // others were lost, and it did not survive: counts only where nothing else does
 };
 
-// "a crash", "an error of the script", for messages.
-std::string_view KindText(FailureKind kind);
-
 // The facts about the end of a worker that did not end well.
 struct WorkerEndFacts {
   ProcessEnd end = {};

@@ -204,14 +204,4 @@ NcclPlan PlanAlltoall(DType dtype, DeviceAddress from, DeviceAddress to,
   return plan;
 }
 
-NcclPlan PlanBarrier(const NcclBuffer& buffer) {
-  NcclPlan plan;
-  plan.calls.push_back({.kind = NcclCallKind::kAllReduce,
-                        .from = buffer.address,
-                        .to = buffer.address,
-                        .count = 1,
-                        .op = kNcclMax});
-  return plan;
-}
-
 }  // namespace hvd

@@ -104,9 +104,6 @@ Result<NcclPlan> PlanReducescatter(const NcclReduction& reduction, const NcclAbi
 NcclPlan PlanAlltoall(DType dtype, DeviceAddress from, DeviceAddress to,
                       std::span<const uint64_t> sent, std::span<const uint64_t> received);
 
-// Done when the device is done with it. Takes the first byte of the buffer.
-NcclPlan PlanBarrier(const NcclBuffer& buffer);
-
 }  // namespace hvd
 
 #endif  // HVD_RUNTIME_BACKENDS_NCCL_NCCL_PLAN_H_

@@ -50,11 +50,10 @@ class Alive : public ::testing::Test {
 };
 
 TEST_F(Alive, AWordIsNotDeadWhileItIsFreeOrHeld) {
-  EXPECT_FALSE(HolderDied(0));
+  EXPECT_EQ(ReadAliveWord(0), AliveWord::kFree);
   AliveMark mark;
   ASSERT_TRUE(mark.Hold(page_.rank(0).alive).ok());
-  EXPECT_NE(page_.rank(0).alive.load(), 0u);
-  EXPECT_FALSE(HolderDied(page_.rank(0).alive.load()));
+  EXPECT_EQ(ReadAliveWord(page_.rank(0).alive), AliveWord::kHeld);
   ASSERT_TRUE(mark.Hold(page_.rank(1).alive).ok()) << "at most one word is held";
   EXPECT_EQ(page_.rank(0).alive.load(), 0u);
   mark.Release();
@@ -103,8 +102,8 @@ TEST_F(Alive, AKilledHolderIsNoticedAndALeaverIsNot) {
   }
   EXPECT_EQ(::waitpid(victim, nullptr, 0), victim);
   EXPECT_EQ(dead, std::vector<uint32_t>{1});
-  EXPECT_TRUE(HolderDied(page_.rank(1).alive.load()));
-  EXPECT_FALSE(HolderDied(page_.rank(0).alive.load()));
+  EXPECT_EQ(ReadAliveWord(page_.rank(1).alive), AliveWord::kDied);
+  EXPECT_NE(ReadAliveWord(page_.rank(0).alive), AliveWord::kDied);
 }
 
 TEST_F(Alive, ADeathBeforeTheWatchBeganIsToldToo) {
