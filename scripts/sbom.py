@@ -50,17 +50,25 @@ def bill(version, pinned):
         if found:
             component["version"] = found
         components.append(component)
-    product = {"type": "application", "bom-ref": "hvdrun", "name": "hvdrun", "version": version, "licenses": [{"expression": "Apache-2.0"}]}
+    return document("hvdrun", version, components)
+
+
+def document(name, version, components):
+    """The bill of a product with these components."""
+    product = {"type": "application", "bom-ref": name, "name": name, "version": version, "licenses": [{"expression": "Apache-2.0"}]}
     return {"$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json", "bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
             "metadata": {"component": product}, "components": components,
-            "dependencies": [{"ref": "hvdrun", "dependsOn": [component["bom-ref"] for component in components]}]}
+            "dependencies": [{"ref": name, "dependsOn": [component["bom-ref"] for component in components]}]}
+
+
+def text_of(document):
+    return json.dumps(document, indent=1) + "\n"
 
 
 def main(version, file, pinned=None):
     lines = pathlib.Path(pinned).read_text(encoding="utf-8").splitlines() if pinned else []
     words = [line.split() for line in lines if line and not line.startswith("#")]
-    text = json.dumps(bill(version, {name: at for name, at, *_ in words}), indent=1) + "\n"
-    pathlib.Path(file).write_text(text, encoding="utf-8")
+    pathlib.Path(file).write_text(text_of(bill(version, {name: at for name, at, *_ in words})), encoding="utf-8")
 
 
 if __name__ == "__main__":

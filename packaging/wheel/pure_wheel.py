@@ -12,6 +12,8 @@ import zipfile
 from tag_wheel import TIME, record_line
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO / "scripts"))
+import sbom  # noqa: E402
 SUMMARY = "A world of one process for systems that hvdrun is not built for: import horovod.torch as hvd"
 MARK = "horovod/lib/world_of_one"  # horovod.common._native looks for it
 
@@ -41,6 +43,8 @@ def contents(project):
     files[f"{info}/entry_points.txt"] = entry_points(project).encode()
     for name in ("LICENSE", "NOTICE"):
         files[f"{info}/licenses/{name}"] = (REPO / name).read_bytes()
+    bill = sbom.document(project["name"], project["version"], [])  # nothing but the package itself
+    files[f"{info}/sboms/hvdrun.cdx.json"] = sbom.text_of(bill).encode()
     record = f"{info}/RECORD"
     files[record] = ("".join(record_line(name, data) for name, data in sorted(files.items())) + f"{record},,\n").encode()
     return files

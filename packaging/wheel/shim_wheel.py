@@ -8,7 +8,7 @@ import re
 import sys
 import tomllib
 
-from pure_wheel import REPO, write_wheel
+from pure_wheel import REPO, sbom, write_wheel
 from tag_wheel import record_line
 
 
@@ -21,6 +21,8 @@ def contents(version, hvdrun):
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: hvdrun\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/HVDRUN": b"",
     }
+    required = {"type": "library", "bom-ref": "hvdrun", "name": "hvdrun", "licenses": [{"expression": "Apache-2.0"}]}
+    files[f"{info}/sboms/horovod.cdx.json"] = sbom.text_of(sbom.document("horovod", version, [required])).encode()
     record = f"{info}/RECORD"
     files[record] = ("".join(record_line(name, data) for name, data in sorted(files.items())) + f"{record},,\n").encode()
     return files

@@ -2,8 +2,12 @@
 import importlib.util
 import io
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,3 +51,13 @@ def test_a_wheel_has_it_where_tools_look(tmp_path):
     names = zipfile.ZipFile(made).namelist()
     assert "hvdrun-0.1.0.dist-info/sboms/hvdrun.cdx.json" in names and not [name for name in names if "share/doc" in name]
     assert b"sboms/hvdrun.cdx.json,sha256=" in zipfile.ZipFile(made).read("hvdrun-0.1.0.dist-info/RECORD")
+
+
+@pytest.mark.parametrize("script, product, parts", [("pure_wheel.py", "hvdrun", []), ("shim_wheel.py", "horovod", ["hvdrun"])])
+def test_wheels_without_a_runtime_have_one_too(tmp_path, script, product, parts):
+    subprocess.run([sys.executable, ROOT / "packaging/wheel" / script, tmp_path], check=True, capture_output=True)
+    wheel = zipfile.ZipFile(next(tmp_path.glob("*.whl")))
+    name = next(name for name in wheel.namelist() if name.endswith(f".dist-info/sboms/{product}.cdx.json"))
+    bill = json.loads(wheel.read(name))
+    assert bill["metadata"]["component"]["name"] == product and [part["name"] for part in bill["components"]] == parts
+    assert f"{name},sha256=".encode() in wheel.read(name.split("/")[0] + "/RECORD")
