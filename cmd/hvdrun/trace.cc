@@ -13,6 +13,7 @@
 #include "cmd/hvdrun/verbs.h"
 #include "configs/help_text.h"
 #include "configs/message_text.h"
+#include "launcher/text/counted.h"
 #include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"
 #include "timeline/convert/perfetto_export.h"
@@ -173,8 +174,8 @@ int WriteMerged(const TraceArguments& arguments) {
       return !out->failed();
     });
     if (!counts.ok()) return counts.status();
-    return Format("{} events of {}{}", counts->events, counts->files,
-                  counts->files == 1 ? " file" : " files");
+    return Counted(counts->events, "event", "events") + " of " +
+           Counted(counts->files, "file", "files");
   });
 }
 
@@ -199,8 +200,8 @@ int WritePerfetto(const TraceArguments& arguments) {
       if (out->failed()) break;
     }
     if (!(*source)->status().ok()) return (*source)->status();
-    return Format("{} events, {} left out that Perfetto's form has no place for here",
-                  perfetto.events(), perfetto.left_out());
+    return Counted(perfetto.events(), "event", "events") +
+           Format(", {} left out that Perfetto's form has no place for here", perfetto.left_out());
   });
 }
 
