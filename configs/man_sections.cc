@@ -39,7 +39,10 @@ std::span<const ManRow> EnvironmentRows() {
        "registered with it, where its version has such things (2.19.1). Not tried on a GPU yet."},
       {"HOROVOD_GPU_STAGED",
        "1 in the workers: tensors on GPUs travel through the memory of the host, not by NCCL."},
-      {"NO_COLOR", "When set, --color auto does not colour the labels."},
+      {"FORCE_COLOR",
+       "When set, messages and the labels of --color auto are coloured in files and pipes, too; 0: "
+       "nowhere."},
+      {"NO_COLOR", "When set, messages and the labels of --color auto are not coloured."},
       {"SSH_AUTH_SOCK", "The ssh-agent whose keys are used to log in to other hosts."},
       {"XDG_CACHE_HOME, TMPDIR",
        "On other hosts: where a copy of hvdrun is kept if none is installed. XDG_CACHE_HOME also "

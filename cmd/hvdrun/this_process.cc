@@ -8,6 +8,7 @@
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
 #include "launcher/output/output.h"
+#include "runtime/base/colours.h"
 #include "runtime/base/env.h"
 
 namespace hvd {
@@ -34,7 +35,8 @@ std::vector<std::string> Environment() {
 }
 
 int UsageError(const Status& status) {
-  WriteAll(STDERR_FILENO, "hvdrun: " + Printable(status.message(), kMaxSentence) + "\n");
+  WriteAll(STDERR_FILENO,
+           RedOnStderr("hvdrun:") + " " + Printable(status.message(), kMaxSentence) + "\n");
   return kUsageError;
 }
 

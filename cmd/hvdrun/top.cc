@@ -13,6 +13,7 @@
 #include "launcher/live/view_server.h"
 #include "launcher/live/view_table.h"
 #include "launcher/output/output.h"
+#include "runtime/base/colours.h"
 #include "runtime/base/env.h"
 
 namespace hvd {
@@ -100,8 +101,6 @@ int ShowLines(ViewClient& client, const Wish& wish) {
   }
 }
 
-bool WantsColours() { return GetEnv("NO_COLOR").value_or("").empty(); }
-
 int ShowTables(ViewClient& client) {
   std::string last;
   Status end;
@@ -123,7 +122,7 @@ int ShowTables(ViewClient& client) {
           end = view.status();
           break;
         }
-        screen.Show(ViewTable(*view, screen.size(), WantsColours()));
+        screen.Show(ViewTable(*view, screen.size(), WantsColours(STDOUT_FILENO)));
         last = ViewTable(*view, {}, false);
       }
     }

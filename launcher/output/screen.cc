@@ -13,6 +13,7 @@
 
 #include "launcher/output/lines.h"
 #include "launcher/text/columns.h"
+#include "runtime/base/colours.h"
 #include "runtime/base/env.h"
 #include "runtime/base/text/format.h"
 
@@ -43,11 +44,21 @@ std::vector<PrefixPlace> PlacesOf(const Plan& plan) {
   return places;
 }
 
+bool HasColours(const Settings& settings, int fd) {
+  return settings.color == "always" || (settings.color != "never" && WantsColours(fd));
+}
+
+// What says why the job ended, with its first word in red.
+std::string InColours(std::string text) {
+  constexpr std::string_view kFirst = "hvdrun:";
+  if (!text.starts_with(kFirst)) return text;
+  return "\x1b[31m" + text.insert(kFirst.size(), "\x1b[0m");
+}
+
 PrefixStyle StyleOf(const Plan& plan, const Settings& settings, const PrefixTemplate& prefix,
                     int fd) {
   PrefixStyle style;
-  bool wanted = IsTerminal(fd) && GetEnv("NO_COLOR").value_or("").empty();
-  style.color = settings.color == "always" || (settings.color != "never" && wanted);
+  style.color = HasColours(settings, fd);
   style.terminal = IsTerminal(fd);
   style.columns = [fd] { return ColumnsOfTerminal(fd); };
   style.stamp = settings.prefix_timestamp;
@@ -76,6 +87,7 @@ Screen::Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Set
       progress_timer_(io),
       one_place_(OnePlace(STDOUT_FILENO, STDERR_FILENO)),
       on_terminal_(::isatty(STDERR_FILENO) == 1),
+      colours_(HasColours(settings, STDERR_FILENO)),
       lines_{ScreenLine{.tracks = printed_ != nullptr}, ScreenLine{}},
       outlets_{
           Outlet{"stdout",
@@ -331,7 +343,7 @@ void Screen::Finish(const std::string& last, std::chrono::milliseconds limit) {
   for (Outlet& outlet : outlets_) outlet.writer.FlushFor(limit);
   ReportScreenFailure(/*at_end=*/true);
   ReportLost();
-  err().text.AddOwn(last);
+  err().text.AddOwn(colours_ ? InColours(last) : last);
   Flush();
   if (!writer_of(err()).FlushFor(limit)) writer_of(err()).GiveUp();
 }

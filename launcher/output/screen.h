@@ -144,6 +144,7 @@ class Screen {
   bool unsent_ = false;
   bool one_place_;
   bool on_terminal_;
+  bool colours_;       // hvdrun's last block
   ShownErrors shown_;  // on a terminal
   std::array<ScreenLine, 2> lines_;
   // Last: their threads post to io_.

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/colours.h"
+
 namespace hvd {
 namespace {
 
@@ -27,10 +29,14 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
 
 class ProgramLog {
  public:
-  ProgramLog() { Set({}); }
+  ProgramLog() {
+    const bool colours = WantsColours(STDERR_FILENO);
+    sink_->set_color_mode(colours ? spdlog::color_mode::always : spdlog::color_mode::never);
+    Set({});
+  }
   void Set(LogSettings settings) {
     logger_.set_level(ToSpdlog(settings.level));
-    logger_.set_pattern("[" + settings.who + " %l] %v");
+    logger_.set_pattern("[" + settings.who + " %^%l%$] %v");
     settings_ = std::move(settings);
   }
   const LogSettings& settings() const { return settings_; }
@@ -38,7 +44,9 @@ class ProgramLog {
 
  private:
   LogSettings settings_;
-  spdlog::logger logger_{"hvd", std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>()};
+  std::shared_ptr<spdlog::sinks::ansicolor_stderr_sink_mt> sink_ =
+      std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>();
+  spdlog::logger logger_{"hvd", sink_};
 };
 
 // Leaked on purpose: lines may be written by threads that outlive static destructors.

@@ -48,6 +48,21 @@ def test_colors_on_a_terminal(start):
     assert "\x1b[31m" not in on_a_terminal(start, "-np", 1, "--color", "never", "echo", "hi")
 
 
+def test_what_went_wrong_is_red_and_a_warning_has_a_colour(run):
+    red = "\x1b[31mhvdrun:\x1b[0m "
+    plain = run("-np", 1, "false")
+    assert plain.code == 1 and "\x1b" not in plain.err and plain.err.startswith("hvdrun: rank 0"), plain.err
+    forced = {"FORCE_COLOR": "1"}
+    failed = run("-np", 1, "false", env=forced).err
+    assert failed.startswith(red + "rank 0 on host") and failed.count("\x1b") == 2, failed
+    assert run("-np", 1, "echo", "hi", env=forced).out == "\x1b[31m[0]<stdout>:\x1b[0mhi\n"
+    assert run("-np", "x", "true", env=forced).err.startswith(red + "-np x is not a whole number")
+    warning = run("-np", 1, "--mpi-args", "a", "true", env=forced).err
+    assert re.match(r"\[hvdrun \x1b\[33m[^w]*warning\x1b\[m\] --mpi-args has no effect", warning), warning
+    for nowhere in ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, {"FORCE_COLOR": "0"}, {"FORCE_COLOR": ""}):
+        assert "\x1b" not in run("-np", 1, "false", env=nowhere).err
+
+
 def test_bytes_that_are_no_text_stop_nothing(run):
     """One byte that is no UTF-8, then much more than a pipe holds."""
     script = "import os;os.write(1,b'\\xff\\xfe\\x80\\n');[os.write(1,b'x'*999+b'\\n') for i in range(1000)];os.write(2,b'\\xc3\\n')"
