@@ -402,6 +402,8 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
 
 // A word behind --help that is no section is perhaps a command.
 std::string HelpAskedFor(const ParsedOptions& options, Verb verb, std::span<const Row> rows) {
+  if (verb == Verb::kDoctor && options.action == Action::kBriefHelp)
+    return BriefDoctorHelpText(rows);
   if (verb == Verb::kDoctor) return DoctorHelpText(rows);
   if (options.action == Action::kBriefHelp) return BriefHelpText(rows);
   const std::string section =

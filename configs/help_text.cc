@@ -188,6 +188,20 @@ std::string VerbHelpText(std::string_view name) {
   return row->end.empty() ? text : text + Wrapped(row->end, 0);
 }
 
+std::string BriefDoctorHelpText(std::span<const Row> rows) {
+  std::string text = "usage: hvdrun doctor [options] [command [arguments]]\n" +
+                     Wrapped(FindVerb("doctor")->text, 0);
+  constexpr std::string_view kShown[] = {
+      "hosts",    "hostfile",           "ssh-port",   "ssh-identity-file",
+      "launcher", "network-interfaces", "port-range", "json"};
+  for (const Row& row : ShownRows(rows)) {
+    if (std::ranges::find(kShown, row.name) == std::end(kShown)) continue;
+    text += Entry(std::string(row.flags.front()) + Placeholder(row),
+                  row.brief.empty() ? row.doc : row.brief);
+  }
+  return text + "hvdrun doctor --help has all options.\n";
+}
+
 std::string DoctorHelpText(std::span<const Row> rows) {
   std::vector<Row> shown;
   for (const Row& row : rows) {

@@ -29,7 +29,8 @@ std::string HelpTextOf(std::string_view topic, std::span<const Row> rows);
 std::string HelpTopics();
 // What `hvdrun VERB --help` prints; empty for no verb.
 std::string VerbHelpText(std::string_view name);
-// Of hvdrun doctor: the rows that concern it.
+// Of hvdrun doctor: its options for one screen, and all rows that concern it.
+std::string BriefDoctorHelpText(std::span<const Row> rows);
 std::string DoctorHelpText(std::span<const Row> rows);
 // One line per setting: name, value, origin, in aligned columns.
 std::string PrintConfigText(std::span<const SettingOrigin> settings);

@@ -76,10 +76,23 @@ void ExpectFits(const std::string& text) {
   }
 }
 
+TEST(SettingsTable, ShortHelpIsOneScreen) {
+  for (const std::string& text :
+       {BriefHelpText(SettingRowsOf(Verb::kRun)), BriefDoctorHelpText(SettingRows())}) {
+    EXPECT_LE(std::ranges::count(text, '\n'), 24) << text;
+  }
+  for (const VerbRow& row : VerbRows()) {
+    if (row.takes_settings) continue;
+    const std::string help = VerbHelpText(row.name);
+    EXPECT_LE(std::ranges::count(help, '\n'), 24) << help;
+  }
+}
+
 TEST(SettingsTable, EveryHelpTextFitsTheScreen) {
   ExpectFits(BriefHelpText(SettingRowsOf(Verb::kRun)));
   ExpectFits(HelpText(SettingRowsOf(Verb::kRun)));
   ExpectFits(DoctorHelpText(SettingRows()));
+  ExpectFits(BriefDoctorHelpText(SettingRows()));
   for (const VerbRow& row : VerbRows()) {
     const std::string help = HelpTextOf(row.name, SettingRows());
     EXPECT_TRUE(help.starts_with("usage: hvdrun " + std::string(row.name))) << help;
