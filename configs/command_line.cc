@@ -200,6 +200,10 @@ void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
     settings.num_proc = allocated.slots;
     SetOrigin(resolved, "num-proc", std::to_string(allocated.slots), allocated.name);
   }
+  if (allocated.least_slots > 0 && settings.min_num_proc == 0) {
+    settings.min_num_proc = allocated.least_slots;
+    SetOrigin(resolved, "min-np", std::to_string(allocated.least_slots), allocated.name);
+  }
   if (settings.launcher != "auto" || !settings.rsh_agent.empty()) return;
   if (!allocated.rsh_agent.empty()) {
     settings.rsh_agent = allocated.rsh_agent;
@@ -208,6 +212,39 @@ void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
     settings.launcher = allocated.launcher;
     SetOrigin(resolved, "launcher", allocated.launcher, allocated.name);
   }
+}
+
+// --nnodes and what belongs to it. Of one node, the others mean nothing, as under torchrun.
+Status CheckNodes(const Given& given, ParsedCommandLine& line) {
+  const Settings& settings = line.settings;
+  const auto said = [&](std::string_view name) {
+    return FirstSaid([&](const Row& row) { return row.name == name; }, given);
+  };
+  const bool one = settings.nnodes.empty() || settings.nnodes == "1";
+  if (!one && NamesHosts(settings)) {
+    return InvalidArgument(said("nnodes") + " " + Printable(settings.nnodes) +
+                           " says that this command starts on each node, and hosts are named "
+                           "here: leave one of the two out");
+  }
+  if (!one && settings.allocation == "never") {
+    return InvalidArgument(said("nnodes") + " " + Printable(settings.nnodes) +
+                           " and --allocation never exclude each other: leave one of the two out");
+  }
+  if (one && settings.node_rank > 0) {
+    return InvalidArgument(
+        Format("{} {} is not the rank of one node: say --nnodes with the number of nodes",
+               said("node-rank"), settings.node_rank));
+  }
+  if (!one) return Status::Ok();
+  std::string names = said("master-addr");
+  if (const std::string port = said("master-port"); !port.empty())
+    names += (names.empty() ? "" : ", ") + port;
+  if (!names.empty()) {
+    line.warnings.push_back(names + (names.find(',') == std::string::npos ? " has" : " have") +
+                            " no effect on one node: hvdrun sets MASTER_ADDR and MASTER_PORT in "
+                            "the ranks; -x MASTER_PORT=29500 sets another");
+  }
+  return Status::Ok();
 }
 
 // `per_node`: the number of processes is that of one host.
@@ -370,14 +407,15 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
   }
   UseRestarts(line.settings, resolved);
   HVD_RETURN_IF_ERROR(SettleController(given, line));
-  for (std::string& warning : WarnAboutElastic(resolved, line.settings)) {
-    line.warnings.push_back(std::move(warning));
-  }
   if (line.action == Action::kCheckBuild) return line;
+  HVD_RETURN_IF_ERROR(CheckNodes(given, line));
   if (verb == Verb::kRun) {
     HVD_RETURN_IF_ERROR(CheckPerNode(options, line.settings));
   }
   HVD_RETURN_IF_ERROR(ReadAllocation(read_allocation, CountsPerNode(options), line, resolved));
+  for (std::string& warning : WarnAboutElastic(resolved, line.settings)) {
+    line.warnings.push_back(std::move(warning));
+  }
   if (line.action == Action::kPrintConfig) {
     line.text = PrintConfigText(resolved);
     line.origins = std::move(resolved);

@@ -27,6 +27,7 @@ struct AllocatedHosts {
   int slots = 0;                    // of all of them
   std::string launcher, rsh_agent;  // as the settings of these names; empty: ssh
   std::string job, command;         // as Settings::allocated_job and allocation_command
+  int least_slots = 0;              // with which an elastic job goes on; 0: it has a fixed size
 };
 // The allocation in which this process runs, if any, for a run with these settings. Errors are one
 // sentence.

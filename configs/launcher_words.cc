@@ -7,13 +7,8 @@ namespace hvd {
 namespace {
 
 constexpr std::string_view kNoNodes =
-    "name the hosts, once for all of them: hvdrun -np 8 -H a:4,b:4 python train.py; or, on each "
-    "of two nodes, with the same HVD_JOB_KEY_FILE: HVD_NODES=2 HVD_NODE_RANK=0 (or 1) HVD_LEADER=a "
-    "hvdrun python train.py";
-constexpr std::string_view kNoRendezvous =
-    "hvdrun is started once, for all hosts, and is itself where the ranks meet";
-constexpr std::string_view kNoMaster =
-    "hvdrun sets MASTER_ADDR and MASTER_PORT in the ranks; -x MASTER_PORT=29500 sets another";
+    "hvdrun runs on the nodes of the allocation, or on hosts that are named: -H a:4,b:4";
+constexpr std::string_view kNoRendezvous = "ranks meet through hvdrun";
 constexpr std::string_view kLabels = "every line has its rank in front; --prefix sets another form";
 constexpr std::string_view kProgram = "a command is started as it is";
 constexpr std::string_view kEnvironment =
@@ -63,12 +58,10 @@ std::vector<LauncherWord> MakeWords() {
        "set CUDA_VISIBLE_DEVICES=0,1 in front of hvdrun, and -np 2 --gpus one", 1, "all"},
 
       // Which hosts.
-      {"--nnodes", "torchrun", kRefused, kNoNodes, 1, "1"},
-      {"--num_nodes", "deepspeed", kRefused, kNoNodes, 1, "1"},
-      {"--num_machines", "accelerate", kRefused, kNoNodes, 1, "1"},
+      {"--num_nodes", "deepspeed", kAlias, "--nnodes"},
+      {"--num_machines", "accelerate", kAlias, "--nnodes"},
       {"--nodes", "srun", kRefused, kNoNodes, 1, "1"},
-      {"--node-rank", "torchrun, deepspeed", kRefused, kNoNodes, 1, "0"},
-      {"--machine_rank", "accelerate", kRefused, kNoNodes, 1, "0"},
+      {"--machine_rank", "accelerate", kAlias, "--node-rank"},
       {"--host", "mpirun", kAlias, "-H"},
       {"--machinefile", "mpirun", kAlias, "--hostfile"},
       {"--default-hostfile", "mpirun", kAlias, "--hostfile"},
@@ -145,13 +138,11 @@ std::vector<LauncherWord> MakeWords() {
 
       // How they meet.
       {"--rdzv-backend", "torchrun, accelerate", kNoEffect, kNoRendezvous},
-      {"--rdzv-endpoint", "torchrun", kNoEffect, kNoRendezvous},
+      {"--rdzv-endpoint", "torchrun", kAlias, "--master-addr"},
       {"--rdzv-id", "torchrun", kNoEffect, kNoRendezvous},
       {"--rdzv-conf", "torchrun, accelerate", kNoEffect, kNoRendezvous},
-      {"--master-addr", "torchrun, deepspeed", kNoEffect, kNoMaster},
-      {"--master-port", "torchrun, deepspeed", kNoEffect, kNoMaster},
-      {"--main_process_ip", "accelerate", kNoEffect, kNoMaster},
-      {"--main_process_port", "accelerate", kNoEffect, kNoMaster},
+      {"--main_process_ip", "accelerate", kAlias, "--master-addr"},
+      {"--main_process_port", "accelerate", kAlias, "--master-port"},
       {"--mca", "mpirun", kRefused,
        "under hvdrun --mpi say --mpi-args=\"--mca ...\"; without --mpi there is no MPI to set", 2},
       {"--mpi=TYPE", "srun", kRefused, "leave it out: ranks meet through hvdrun, not through PMI"},

@@ -45,6 +45,11 @@ struct Settings {
   int hosts_per_machine = 1;
   int function_channel = -1;  // of horovod.run(): a connected socket that hvdrun has inherited
   int slots_per_host = 0;
+  // The same command on every node (discovery/allocations/node_group.h); empty, -1 or 0: not given.
+  std::string nnodes;  // "2", "1:4"
+  int node_rank = -1;
+  std::string master_addr;  // node 0, as HOST or HOST:PORT
+  int master_port = 0;
   int ssh_port = 0;  // 0: as ssh's configuration says
   std::string ssh_identity_file;
   std::string ssh_host_keys;  // strict or accept-new

@@ -11,6 +11,7 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "discovery/allocations/find_allocation.h"
+#include "discovery/allocations/node_group.h"
 #include "discovery/allocations/task_check.h"
 #include "discovery/this_machine.h"
 #include "launcher/mpi/ask_program.h"
@@ -32,8 +33,12 @@ Result<std::string> AskOnce(const std::vector<std::string>& command) {
 
 }  // namespace
 
-AllocationFacts AllocationFactsHere() {
-  return {[](const char* name) { return GetEnv(name); },
+AllocationFacts AllocationFactsHere(const Settings& settings) {
+  return {[options = OptionFacts(settings)](const char* name) {
+            if (name[0] != '-') return GetEnv(name);
+            const auto option = options.find(name);
+            return option == options.end() ? std::nullopt : std::optional(option->second);
+          },
           [](const std::string& path) { return ReadFileWithin(path, {}); }, IsOnPath, DefaultSlots,
           AskOnce};
 }
@@ -62,12 +67,13 @@ bool IsOnPath(const std::string& program) {
 
 AllocationReader ReadAllocationHere() {
   return [](const Settings& settings) -> Result<std::optional<AllocatedHosts>> {
-    Result<std::optional<Allocation>> found = FindAllocation(AllocationFactsHere());
+    Result<std::optional<Allocation>> found = FindAllocation(AllocationFactsHere(settings));
     if (!found.ok()) return found.status();
     if (!*found) return std::optional<AllocatedHosts>();
     Allocation& allocation = **found;
     if (settings.slots_per_host > 0 && !allocation.hosts.empty()) {
       const auto slots = static_cast<uint32_t>(settings.slots_per_host);
+      allocation.least_slots = allocation.least_slots / *allocation.hosts.front().slots * slots;
       for (HostSpec& host : allocation.hosts) host.slots = slots;
       allocation.slots = uint64_t{slots} * allocation.hosts.size();
     }
@@ -76,6 +82,7 @@ AllocationReader ReadAllocationHere() {
     hosts.text = AllocationText(allocation);
     hosts.hosts = HostListText(allocation.hosts);
     hosts.slots = static_cast<int>(std::min<uint64_t>(allocation.slots, INT_MAX));
+    hosts.least_slots = static_cast<int>(std::min<uint64_t>(allocation.least_slots, INT_MAX));
     hosts.launcher = allocation.way_in.launcher;
     hosts.rsh_agent = allocation.way_in.rsh_agent;
     hosts.job = allocation.id;
@@ -85,14 +92,16 @@ AllocationReader ReadAllocationHere() {
 }
 
 Status CheckOneTaskHere(const Settings& settings) {
-  return settings.allocation == "never" ? Status::Ok() : CheckOneTask(AllocationFactsHere());
+  const AllocationFacts facts = AllocationFactsHere(settings);
+  if (settings.allocation == "never" || NamesNodes(facts)) return Status::Ok();
+  return CheckOneTask(facts);
 }
 
 void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings) {
   if (settings.launcher != "auto" || !settings.rsh_agent.empty()) return;
   settings.launcher = "ssh";
   if (settings.allocation == "never") return;
-  const Result<std::optional<Allocation>> found = FindAllocation(AllocationFactsHere());
+  const Result<std::optional<Allocation>> found = FindAllocation(AllocationFactsHere(settings));
   // Its faults do not matter to hosts that were named.
   if (!found.ok() || !*found || !AllAreIn(hosts, **found)) return;
   if (!(*found)->way_in.launcher.empty()) settings.launcher = (*found)->way_in.launcher;

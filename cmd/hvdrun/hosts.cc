@@ -8,6 +8,7 @@
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
 #include "discovery/allocations/kubernetes_allocation.h"
+#include "discovery/allocations/node_group.h"
 #include "discovery/allocations/slurm_job.h"
 #include "discovery/ask_all.h"
 #include "discovery/host_selection.h"
@@ -64,7 +65,8 @@ void PrintNotes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) WriteAll(STDERR_FILENO, "hvdrun: " + note + "\n");
 }
 
-bool NamesComeLate() {
+bool NamesComeLate(const Settings& settings) {
+  if (settings.launcher == kNodesDial) return true;
   for (const char* variable :
        {"KUBERNETES_SERVICE_HOST", "K_MPI_JOB_ROLE", "HVD_NODES", "PET_NNODES"}) {
     if (GetEnv(variable)) return true;
@@ -84,7 +86,8 @@ Result<HostWatchMaker> HostWatchOf(const Settings& given, std::shared_ptr<LocalF
   Settings settings = given;
   // The script of the MPI Operator prints names alone.
   if (settings.slots_per_host == 0 && !settings.host_discovery_script.empty())
-    settings.slots_per_host = static_cast<int>(SlotsOfOperator(AllocationFactsHere()).value_or(0));
+    settings.slots_per_host =
+        static_cast<int>(SlotsOfOperator(AllocationFactsHere(settings)).value_or(0));
   std::vector<std::string> notes;
   const SelectionFacts facts = FactsOfThisMachine();
   Result<HostWatchPlan> plan = PlanHostWatch(settings, facts, notes);

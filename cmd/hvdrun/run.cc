@@ -204,7 +204,7 @@ Status ReadJob(const ParsedCommandLine& parsed, const DetachedJob* detached,
   Result<std::vector<std::string>> given = GivenEnvironment(options.settings);
   if (!given.ok()) return given.status();
   options.given_environment = std::move(*given);
-  Result<NetworkSettings> network = ReadNetwork(options.settings, NamesComeLate());
+  Result<NetworkSettings> network = ReadNetwork(options.settings, NamesComeLate(options.settings));
   if (!network.ok()) return network.status();
   options.stage_limits = network->stage_limits;
   options.interfaces = std::move(network->interfaces);

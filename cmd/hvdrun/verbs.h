@@ -118,7 +118,7 @@ std::vector<std::string> Environment();  // "NAME=value"
 
 // The allocation of a scheduler in which this process runs (allocation.cc).
 AllocationReader ReadAllocationHere();
-AllocationFacts AllocationFactsHere();
+AllocationFacts AllocationFactsHere(const Settings& settings);
 
 // What this process is where the same command starts on every node (nodes.cc).
 struct NodePart {
@@ -160,7 +160,7 @@ Result<LauncherMaker> RankLauncherFor(const DriverOptions& options,
                                       const std::shared_ptr<LocalFamily>& family);
 
 // This is a pod: others get their names only when they start (hosts.cc).
-bool NamesComeLate();
+bool NamesComeLate(const Settings& settings);
 
 // The file of -i must exist: ssh would fall back on other keys than the one the user named
 // (hosts.cc).

@@ -17,10 +17,13 @@ constexpr size_t kMostNamed = 4;  // hosts in the line that announces an allocat
 }  // namespace
 
 Result<std::optional<Allocation>> FindAllocation(const AllocationFacts& facts) {
+  // What the command line itself says comes first.
   for (auto* find :
-       {FindSlurmAllocation, FindLsfAllocation, FindPbsAllocation, FindGridEngineAllocation,
-        FindKubernetesAllocation, FindNodeAllocation, FindOtherPodsAllocation}) {
+       {NamesNodes(facts) ? FindNodeAllocation : FindSlurmAllocation, FindSlurmAllocation,
+        FindLsfAllocation, FindPbsAllocation, FindGridEngineAllocation, FindKubernetesAllocation,
+        FindNodeAllocation, FindOtherPodsAllocation}) {
     Result<std::optional<Allocation>> found = find(facts);
+    if (!found.ok() && NamesNodes(facts)) return found.status();
     if (!found.ok()) {
       return InvalidArgument(found.status().message() +
                              "; --allocation never ignores it, -H names other hosts");

@@ -15,24 +15,50 @@ constexpr size_t kLeastKey = 16;  // bytes
 struct Dialect {
   const char *nodes, *rank, *leader, *port, *slots;
 };
+constexpr Dialect kOptions = {"--nnodes", "--node-rank", "--master-addr", "--master-port",
+                              "--nproc-per-node"};
+constexpr const char* kAllProcesses = "-np";
 constexpr Dialect kDialects[] = {
+    kOptions,
     {"HVD_NODES", "HVD_NODE_RANK", "HVD_LEADER", nullptr, "HVD_NODE_SLOTS"},
     {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NPROC_PER_NODE"},
 };
 
-// "4", and the most of "1:4".
-std::optional<uint32_t> NodesOf(std::string_view text) {
-  const size_t colon = text.find(':');
-  if (colon != std::string_view::npos) {
-    if (!ParseWhole<uint32_t>(text.substr(0, colon))) return std::nullopt;
-    text.remove_prefix(colon + 1);
+// "4", or "1:4".
+Status ReadNodes(const char* variable, const std::string& text, NodeGroup& group);
+
+// The ranks of each node, by the number of all of them.
+std::optional<uint32_t> ShareOf(const AllocationFacts& facts, uint32_t nodes) {
+  const auto all = ParseWhole<uint32_t>(facts.Text(kAllProcesses).value_or(""));
+  if (!all) return std::nullopt;
+  return (*all + nodes - 1) / nodes;
+}
+
+// The variable that says which node this is; the first of them where none does.
+const char* RankVariable(const AllocationFacts& facts, const Dialect& dialect) {
+  for (const char* variable : {dialect.rank, "JOB_COMPLETION_INDEX", "SLURM_NODEID"}) {
+    if (facts.Text(variable)) return variable;
   }
-  return ParseWhole<uint32_t>(text);
+  return dialect.rank;
 }
 
 Status Wrong(const char* variable, const std::string& value, const std::string& is_not) {
   return InvalidArgument(std::string(variable) + "=" + Printable(value, kMaxShownPath) + " " +
                          is_not);
+}
+
+Status ReadNodes(const char* variable, const std::string& text, NodeGroup& group) {
+  const size_t colon = text.find(':');
+  const auto least = ParseWhole<uint32_t>(std::string_view(text).substr(0, colon));
+  const auto most = colon == std::string::npos
+                        ? least
+                        : ParseWhole<uint32_t>(std::string_view(text).substr(colon + 1));
+  if (!least || !most || *least == 0 || *least > *most || *most > kMostNodes)
+    return Wrong(variable, text, "is not a number of nodes");
+  group.nodes = *most;
+  group.least = *least;
+  group.said_by = std::string(variable) + "=" + text;
+  return Status::Ok();
 }
 
 // "host", "host:29400", "[::1]:29400".
@@ -62,17 +88,13 @@ std::string NameOf(const std::string& leader, uint32_t rank) {
 }
 
 Status ReadGroup(const AllocationFacts& facts, const Dialect& dialect, NodeGroup& group) {
-  const std::string nodes = *facts.Text(dialect.nodes);
-  const std::optional<uint32_t> count = NodesOf(nodes);
-  if (!count || *count == 0 || *count > kMostNodes)
-    return Wrong(dialect.nodes, nodes, "is not a number of nodes");
-  group.nodes = *count;
-  group.said_by = std::string(dialect.nodes) + "=" + nodes;
+  HVD_RETURN_IF_ERROR(ReadNodes(dialect.nodes, *facts.Text(dialect.nodes), group));
   const std::optional<std::string> slots = facts.Text(dialect.slots);
   group.slots = slots ? ParseWhole<uint32_t>(*slots).value_or(0) : 0;
+  if (group.slots == 0) group.slots = ShareOf(facts, group.nodes).value_or(0);
   if (group.slots == 0) group.slots = facts.default_slots();
   if (group.nodes == 1) return Status::Ok();
-  const char* rank_of = facts.Text(dialect.rank) ? dialect.rank : "JOB_COMPLETION_INDEX";
+  const char* rank_of = RankVariable(facts, dialect);
   const std::optional<std::string> rank = facts.Text(rank_of);
   if (!rank) {
     return InvalidArgument(group.said_by + " is set and " + dialect.rank +
@@ -103,6 +125,20 @@ Status ReadGroup(const AllocationFacts& facts, const Dialect& dialect, NodeGroup
 
 }  // namespace
 
+std::map<std::string, std::string> OptionFacts(const Settings& settings) {
+  std::map<std::string, std::string> facts;
+  if (settings.nnodes.empty() || settings.nnodes == "1") return facts;
+  facts[kOptions.nodes] = settings.nnodes;
+  if (settings.node_rank >= 0) facts[kOptions.rank] = std::to_string(settings.node_rank);
+  facts[kOptions.leader] = settings.master_addr;
+  if (settings.master_port > 0) facts[kOptions.port] = std::to_string(settings.master_port);
+  if (settings.slots_per_host > 0) facts[kOptions.slots] = std::to_string(settings.slots_per_host);
+  if (settings.num_proc > 0) facts[kAllProcesses] = std::to_string(settings.num_proc);
+  return facts;
+}
+
+bool NamesNodes(const AllocationFacts& facts) { return facts.Text(kOptions.nodes).has_value(); }
+
 Result<std::optional<NodeGroup>> FindNodeGroup(const AllocationFacts& facts) {
   for (const Dialect& dialect : kDialects) {
     if (!facts.Text(dialect.nodes)) continue;
@@ -128,15 +164,18 @@ Result<std::optional<Allocation>> FindNodeAllocation(const AllocationFacts& fact
     host.slots = (*group)->slots;
     allocation.hosts.push_back(std::move(host));
   }
+  if ((*group)->least < (*group)->nodes)
+    allocation.least_slots = uint64_t{(*group)->least} * (*group)->slots;
   allocation.way_in.launcher = kNodesDial;
   return std::optional<Allocation>(std::move(allocation));
 }
 
 Result<std::string> NodeKeyText(const AllocationFacts& facts, const NodeGroup& group) {
   const std::string advice =
-      "; all nodes need the same file with a secret, such as `kubectl create secret generic "
-      "hvd-job-key --from-literal=key=$(openssl rand -hex 32)` makes for a volume of the pods, and "
-      "HVD_JOB_KEY_FILE names it (without one nothing listens)";
+      "; all nodes need the same file with a secret, and HVD_JOB_KEY_FILE names it (without one "
+      "nothing listens): `(umask 077; openssl rand -hex 32 > ~/.hvd-job-key)` makes it where they "
+      "share the home folder, `kubectl create secret generic hvd-job-key "
+      "--from-literal=key=$(openssl rand -hex 32)` for a volume of pods";
   const std::optional<std::string> path = facts.Text(kJobKeyFile);
   if (!path)
     return InvalidArgument(group.said_by + " says that other nodes belong to this job, and " +

@@ -28,8 +28,9 @@ class Group:
     def start(self, node, stdout=subprocess.PIPE, **more):
         place = self.rig.hosts[node - 1].command if node else self.rig.on_head
         settings = {**self.variables, "HVD_JOB_KEY_FILE": str(self.rig.folder / "job_key"), "HVD_NODE_RANK": str(node), **more}
+        words = [str(word).replace("NODE", str(node)) for word in self.words]
         settings = [f"{name}={value}" for name, value in settings.items() if value is not None]
-        self.processes[node] = subprocess.Popen(place("env", *settings, hvdrun_path(), *self.words), stdin=subprocess.DEVNULL,
+        self.processes[node] = subprocess.Popen(place("env", *settings, hvdrun_path(), *words), stdin=subprocess.DEVNULL,
                                                 stdout=stdout, stderr=subprocess.STDOUT if stdout != subprocess.PIPE else subprocess.PIPE,
                                                 text=True)
         return self.processes[node]
@@ -94,6 +95,24 @@ def test_the_same_command_on_every_node_is_one_job(group, variables, order):
     assert lines_of(ends[0][1]) == ALL, ends
     assert ends[1][1] == ends[2][1] == "", ends
     assert "3 hosts: localhost, " in ends[0][2] and "node 2 of 3 follows node 0 at head" in ends[2][2]
+
+
+OPTIONS = {
+    "torchrun": ["--nnodes", 3, "--node-rank", "NODE", "--master-addr", "head", "--master-port", 29779, "--nproc-per-node", 2],
+    "torchrun, a rendezvous": ["--nnodes=3", "--node_rank=NODE", "--rdzv_backend=c10d", "--rdzv_id=7", "--rdzv_endpoint=head:29780", "--nproc_per_node=2"],
+    "accelerate": ["--num_machines", 3, "--machine_rank", "NODE", "--main_process_ip", "head", "--main_process_port", 29781, "--num_processes", 6],
+}
+
+
+@pytest.mark.parametrize("launcher", OPTIONS)
+def test_options_of_other_launchers_start_the_same_job(group, launcher):
+    job = group("--prefix", "", *OPTIONS[launcher], sys.executable, "-c", WORLD, HVD_NODES=None, HVD_LEADER=None, HVD_NODE_SLOTS=None)
+    for node in (2, 0, 1):
+        job.start(node, HVD_NODE_RANK=None)
+    ends = job.finish()
+    assert all(code == 0 for code, _, _ in ends.values()), ends
+    assert lines_of(ends[0][1]) == ALL, ends
+    assert ends[1][1] == ends[2][1] == "" and "node 2 of 3 follows node 0 at head" in ends[2][2], ends
 
 
 def test_the_exit_code_is_that_of_every_node(group):

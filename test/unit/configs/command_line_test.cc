@@ -464,11 +464,57 @@ TEST(CommandLine, WordsOfTorchrunMeanTheSameOrAreRefused) {
     }
   }
   EXPECT_TRUE(Parse({"-np", "3", "-H", "a", "x"}).ok());
-  EXPECT_THAT(Parse({"--nproc-per-node", "2", "--nnodes", "2", "a"}).status().message(),
-              HasSubstr("--nnodes 2 is an option of torchrun: name the hosts"));
+  EXPECT_THAT(Parse({"-H", "a,b", "--nnodes", "2", "a"}).status().message(),
+              HasSubstr("--nnodes 2 says that this command starts on each node"));
+  EXPECT_THAT(Parse({"-np", "2", "--node-rank", "1", "a"}).status().message(),
+              HasSubstr("--node-rank 1 is not the rank of one node: say --nnodes"));
   Result<ParsedCommandLine> meeting = Parse({"-np", "1", "--rdzv-backend", "c10d", "a"});
   ASSERT_TRUE(meeting.ok());
   EXPECT_EQ(meeting->warnings.size(), 1U);
+}
+
+// As torchrun is started, with its options, which are those of deepspeed and accelerate, too.
+TEST(CommandLine, TheSameCommandOnEveryNode) {
+  Settings asked;
+  const auto parse = [&](Args args) {
+    args.emplace_back("train");
+    return ParseCommandLine(
+        args, [](const char*) { return std::optional<std::string>(); },
+        [](const std::string&) -> Result<std::string> { return InvalidArgument("no file"); },
+        Verb::kRun,
+        [&](const Settings& settings) -> Result<std::optional<AllocatedHosts>> {
+          asked = settings;
+          AllocatedHosts hosts{"--nnodes=2", "", "localhost:4,node-1:4", 8, "nodes", ""};
+          if (settings.nnodes == "1:2") hosts.least_slots = 4;
+          return std::optional(hosts);
+        });
+  };
+  for (const Args& args : {Args{"--nnodes", "2", "--node-rank", "1", "--master-addr", "a",
+                                "--master-port", "29500", "--nproc-per-node", "4"},
+                           Args{"--nnodes=2", "--node_rank=1", "--master_addr=a",
+                                "--master_port=29500", "--nproc_per_node=4"},
+                           Args{"--num_machines", "2", "--machine_rank", "1", "--main_process_ip",
+                                "a", "--main_process_port", "29500", "--nproc-per-node", "4"}}) {
+    const Result<ParsedCommandLine> line = parse(args);
+    ASSERT_TRUE(line.ok()) << line.status().message();
+    EXPECT_THAT(line->warnings, IsEmpty());
+    EXPECT_EQ(asked.nnodes, "2");
+    EXPECT_EQ(asked.node_rank, 1);
+    EXPECT_EQ(asked.master_addr, "a");
+    EXPECT_EQ(asked.master_port, 29500);
+    EXPECT_EQ(asked.slots_per_host, 4);
+    EXPECT_EQ(line->settings.num_proc, 8);
+    EXPECT_EQ(line->settings.launcher, "nodes");
+    EXPECT_FALSE(IsElastic(line->settings));
+  }
+  const Result<ParsedCommandLine> elastic =
+      parse({"--nnodes", "1:2", "--rdzv-endpoint", "a:29400", "--reset-limit", "3"});
+  ASSERT_TRUE(elastic.ok()) << elastic.status().message();
+  EXPECT_EQ(asked.master_addr, "a:29400");
+  EXPECT_TRUE(IsElastic(elastic->settings));
+  EXPECT_EQ(elastic->settings.min_num_proc, 4);
+  EXPECT_THAT(elastic->warnings, IsEmpty());
+  EXPECT_EQ(parse({"--nnodes", "1:2", "--min-np", "6"})->settings.min_num_proc, 6);
 }
 
 TEST(CommandLine, BracketsInValuesAreOrdinaryCharacters) {

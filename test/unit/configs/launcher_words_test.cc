@@ -38,7 +38,7 @@ const Typed kTyped[] = {
     {"torchrun", {"--nproc_per_node=4"}},
     {"torchrun", {"--nnodes", "1"}},
     {"torchrun", {"--nnodes=1:4"}},
-    {"torchrun", {"--node_rank", "1"}},
+    {"torchrun", {"--node_rank", "1", "--nnodes", "2"}},
     {"torchrun", {"--standalone"}},
     {"torchrun", {"--max-restarts", "3"}},
     {"torchrun", {"--max_restarts=3"}},

@@ -415,6 +415,70 @@ TEST(NodeGroup, KnowsWhereNode0Is) {
       (WayIn{kNodesDial, ""}));
 }
 
+Settings OfNodes(const std::string& nnodes, int rank, const std::string& leader) {
+  Settings settings;
+  settings.nnodes = nnodes;
+  settings.node_rank = rank;
+  settings.master_addr = leader;
+  return settings;
+}
+
+World WithOptions(const Settings& settings, Env env = {}) {
+  env.merge(OptionFacts(settings));
+  return {std::move(env)};
+}
+
+TEST(NodeGroup, OptionsComeBeforeVariablesAndSchedulers) {
+  Settings settings = OfNodes("2", 1, "a");
+  settings.master_port = 29500;
+  settings.slots_per_host = 4;
+  const World world =
+      WithOptions(settings, {{"SLURM_JOB_ID", "7"}, {"PET_NNODES", "3"}, {"HVD_NODES", "4"}});
+  EXPECT_EQ(world.Text(), "8 as each node has them: localhost:4,node-1:4");
+  const Result<std::optional<NodeGroup>> group = FindNodeGroup(world.Facts());
+  ASSERT_TRUE(group.ok() && *group);
+  EXPECT_EQ((*group)->rank, 1u);
+  EXPECT_EQ((*group)->leader, "a");
+  EXPECT_EQ((*group)->port, 29500);
+  EXPECT_EQ((*group)->said_by, "--nnodes=2");
+  EXPECT_EQ(WithOptions(OfNodes("1", -1, "")).Text(), "none");
+}
+
+TEST(NodeGroup, AllProcessesAreSharedByTheNodes) {
+  Settings settings = OfNodes("2", 0, "a:29400");
+  settings.num_proc = 5;
+  EXPECT_EQ(WithOptions(settings).Text(), "6 as each node has them: localhost:3,node-1:3");
+}
+
+TEST(NodeGroup, TheSchedulerKnowsTheRankOfATask) {
+  const World world = WithOptions(OfNodes("2", -1, "a"), {{"SLURM_NODEID", "1"}});
+  EXPECT_EQ((*FindNodeGroup(world.Facts()))->rank, 1u);
+}
+
+TEST(NodeGroup, ARangeOfNodesIsAnElasticJob) {
+  const auto least = [](const World& world) { return (*world.Find())->least_slots; };
+  EXPECT_EQ(least(WithOptions(OfNodes("2:4", 0, "a"))), 12u);
+  EXPECT_EQ(least(WithOptions(OfNodes("4:4", 0, "a"))), 0u);
+  EXPECT_EQ(least(WithOptions(OfNodes("4", 0, "a"))), 0u);
+  EXPECT_EQ(least(World{{{"PET_NNODES", "1:2"},
+                         {"PET_NODE_RANK", "0"},
+                         {"PET_MASTER_ADDR", "a"},
+                         {"PET_NPROC_PER_NODE", "4"}}}),
+            4u);
+}
+
+TEST(NodeGroup, OptionsThatDoNotFitAreOneSentence) {
+  EXPECT_EQ(WithOptions(OfNodes("2", -1, "a")).Text(),
+            "--nnodes=2 is set and --node-rank is not, so this node does not know which one it is");
+  EXPECT_EQ(WithOptions(OfNodes("2", 0, "")).Text(),
+            "--nnodes=2 is set and --master-addr is not, so node 0 cannot be found");
+  EXPECT_EQ(WithOptions(OfNodes("2", 2, "a")).Text(), "--node-rank=2 is not one of 2 nodes");
+  for (const char* nodes : {"many", "0", "4:2", "1:", ":2", "1:2:3"}) {
+    EXPECT_EQ(WithOptions(OfNodes(nodes, 0, "a")).Text(),
+              "--nnodes=" + std::string(nodes) + " is not a number of nodes");
+  }
+}
+
 TEST(NodeGroup, OneNodeNeedsNoOther) {
   const World world{{{"PET_NNODES", "1"}, {"PET_NPROC_PER_NODE", "3"}}};
   EXPECT_TRUE((*world.Find())->hosts.empty());
