@@ -36,9 +36,10 @@ WordFacts FactsOfWord(const std::string& word) {
   return {is_file, is_file && IsThisMachine(word)};
 }
 
-// A node of Slurm need not have its name from a name server.
+// A node of Slurm need not have its name from a name server, nor has a pod at its start.
 bool IsThisNode(const std::string& name) {
-  return name == GetEnv("SLURMD_NODENAME") || IsThisMachine(name);
+  return name == GetEnv("SLURMD_NODENAME") ||
+         IsThisPod(AllocationFactsHere({}), name, HostName()) || IsThisMachine(name);
 }
 
 SelectionFacts FactsOfThisMachine() {

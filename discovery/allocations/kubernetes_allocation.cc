@@ -67,6 +67,10 @@ Result<std::optional<Allocation>> FindOtherPodsAllocation(const AllocationFacts&
                                           std::move(*hosts), "one per slot of the chart"));
 }
 
+bool IsThisPod(const AllocationFacts& facts, const std::string& name, const std::string& hostname) {
+  return InPod(facts) && !hostname.empty() && name.starts_with(hostname + ".");
+}
+
 std::optional<uint32_t> SlotsOfOperator(const AllocationFacts& facts) {
   if (!InPod(facts)) return std::nullopt;
   for (const char* variable : kSlots) {

@@ -16,6 +16,11 @@ Result<std::optional<Allocation>> FindKubernetesAllocation(const AllocationFacts
 // for each host, or those of the file.
 Result<std::optional<Allocation>> FindOtherPodsAllocation(const AllocationFacts& facts);
 
+// Whether a host of an operator's list is this pod, whose hostname is the first label of its name.
+// With runLauncherAsWorker the launcher is one, has no sshd, and is asked for before the name
+// server knows it.
+bool IsThisPod(const AllocationFacts& facts, const std::string& name, const std::string& hostname);
+
 // Slots of each host, as the operator tells them to the MPI of the image: its discover_hosts.sh
 // prints names alone.
 std::optional<uint32_t> SlotsOfOperator(const AllocationFacts& facts);

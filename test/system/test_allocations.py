@@ -2,6 +2,7 @@
 test_slurm.py has a real one."""
 
 import re
+import subprocess
 
 import pytest
 from conftest import REPO, hvdrun_path
@@ -52,6 +53,18 @@ def test_the_batch_script_of_the_guide_runs_without_flags(run, scheduler, enviro
     assert job.code == 0, job.err
     assert sorted(job.out.splitlines()) == [f"[{i}]<stdout>:train.py is rank {i} of 2" for i in range(2)]
     assert RECORDED[scheduler][2] in job.err and len(job.err.splitlines()) == 1, job.err
+
+
+def test_a_launcher_that_is_a_worker_needs_neither_a_name_server_nor_sshd(run, tmp_path):
+    """The host file of the MPI Operator with runLauncherAsWorker, in a pod of that name."""
+    hostname = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-c", 'hostname train-launcher && exec "$@"', "sh"]
+    if subprocess.run([*hostname, "true"], capture_output=True).returncode:
+        pytest.skip("this user may make no namespaces")
+    (tmp_path / "hosts").write_text("train-launcher.train.ns.svc slots=2\n")
+    environment = {"K_MPI_JOB_ROLE": "launcher", "OMPI_MCA_orte_default_hostfile": str(tmp_path / "hosts")}
+    job = run("--start-timeout", 20, "--prefix", "", "sh", "-c", "echo $HOROVOD_RANK of $HOROVOD_SIZE", program=[*hostname, hvdrun_path()], env=environment)
+    assert job.code == 0, job.err
+    assert sorted(job.out.splitlines()) == ["0 of 2", "1 of 2"]
 
 
 def test_flags_override_the_allocation(run, environment):

@@ -394,6 +394,16 @@ TEST(KubernetesAllocation, KnowsTheSlotsOfNamesThatAScriptPrints) {
   EXPECT_EQ(SlotsOfOperator(outside.Facts()), std::nullopt);
 }
 
+TEST(KubernetesAllocation, TheLauncherIsAWorkerUnderItsName) {
+  const World pod{{{"K_MPI_JOB_ROLE", "launcher"}}};
+  EXPECT_TRUE(IsThisPod(pod.Facts(), "train-launcher.train.ns.svc", "train-launcher"));
+  EXPECT_FALSE(IsThisPod(pod.Facts(), "train-launcher-2.train.ns.svc", "train-launcher"));
+  EXPECT_FALSE(IsThisPod(pod.Facts(), "train-worker-0.train.ns.svc", "train-launcher"));
+  EXPECT_FALSE(IsThisPod(pod.Facts(), ".train", ""));
+  const World outside;  // two machines of different domains may have one first label
+  EXPECT_FALSE(IsThisPod(outside.Facts(), "a.x", "a"));
+}
+
 TEST(NodeGroup, KnowsWhereNode0Is) {
   struct Row {
     const char *leader, *host;
