@@ -122,7 +122,7 @@ def made_wheels(tmp_path_factory):
 
 
 def test_macos_and_windows_get_a_world_of_one_and_a_sentence(made_wheels, tmp_path):
-    """P57: pip takes the wheel without a runtime there; it trains on one process and refuses to start several."""
+    """pip takes the wheel without a runtime there; it trains on one process and refuses to start several."""
     (wheel,) = made_wheels.glob("hvdrun-*-py3-none-any.whl")
     fresh = Environment(tmp_path / "venv", DEBIAN)
     before = files_below(fresh.folder)
