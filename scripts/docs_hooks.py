@@ -1,9 +1,11 @@
 """What mkdocs.yml cannot say. The order of the pages is that of docs/README.md, and files that pages name outside of docs/ are
 copied into the site, below source/."""
+import ast
 import posixpath
 import re
 from pathlib import Path
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,3 +53,33 @@ def on_page_markdown(markdown, page, config, files):
 
     changed = LINK.sub(there, markdown)
     return re.sub(r'\[([^\]]*)\]\(source-tree\)', r'\1', changed)
+
+
+def public_functions(module):
+    """The functions and classes of a module that its users call."""
+    path = ROOT / 'runtime/python' / module.replace('.', '/')
+    file = path / '__init__.py' if path.is_dir() else path.with_suffix('.py')
+    tree = ast.parse(file.read_text(encoding='utf-8'))
+    return [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith('_')]
+
+
+def missing_from(html, source):
+    """What the pages of the directives `:::` should show and do not: an entry with a description for each name."""
+    missing = []
+    for name, members in re.findall(r'^::: (horovod[\w.]*)\n(?:    options:\n      members: \[(.*)\]\n)?', source, re.M):
+        names = members.split(', ') if members else public_functions(name) if name.rpartition('.')[2][:1].islower() else []
+        for wanted in (f'{name}.{member}' for member in names):
+            entry = html.partition(f'id="{wanted}"')[2][:50_000].partition(' class="doc doc-heading"')[2]
+            text = re.split(r'class="doc doc-heading"', entry)[0]
+            if not re.search(r'<p>\s*\S', text.partition('doc-contents')[2]):
+                missing.append(wanted)
+    return missing
+
+
+def on_post_page(output, page, config):
+    """The reference is made by a plug-in: a site that shows the names of modules alone is no reference."""
+    if page.file.src_uri == 'api.md':
+        missing = missing_from(output, (ROOT / 'docs/api.md').read_text(encoding='utf-8'))
+        if missing:
+            raise PluginError(f'docs/api.md: {len(missing)} functions have no entry with a description, such as {missing[0]}')
+    return output
