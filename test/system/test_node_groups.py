@@ -27,7 +27,7 @@ class Group:
 
     def start(self, node, stdout=subprocess.PIPE, **more):
         place = self.rig.hosts[node - 1].command if node else self.rig.on_head
-        settings = {**self.variables, "HVD_JOB_KEY_FILE": str(self.rig.folder / "job_key"), "HVD_NODE_RANK": str(node), **more}
+        settings = {"HVD_NODE_RANK": str(node), **self.variables, "HVD_JOB_KEY_FILE": str(self.rig.folder / "job_key"), **more}
         words = [str(word).replace("NODE", str(node)) for word in self.words]
         settings = [f"{name}={value}" for name, value in settings.items() if value is not None]
         self.processes[node] = subprocess.Popen(place("env", *settings, hvdrun_path(), *words), stdin=subprocess.DEVNULL,
@@ -97,6 +97,7 @@ def test_the_same_command_on_every_node_is_one_job(group, variables, order):
     assert "3 hosts: localhost, " in ends[0][2] and "node 2 of 3 follows node 0 at head" in ends[2][2]
 
 
+NO_VARIABLES = {"HVD_NODES": None, "HVD_LEADER": None, "HVD_NODE_SLOTS": None, "HVD_NODE_RANK": None}
 OPTIONS = {
     "torchrun": ["--nnodes", 3, "--node-rank", "NODE", "--master-addr", "head", "--master-port", 29779, "--nproc-per-node", 2],
     "torchrun, a rendezvous": ["--nnodes=3", "--node_rank=NODE", "--rdzv_backend=c10d", "--rdzv_id=7", "--rdzv_endpoint=head:29780", "--nproc_per_node=2"],
@@ -106,9 +107,9 @@ OPTIONS = {
 
 @pytest.mark.parametrize("launcher", OPTIONS)
 def test_options_of_other_launchers_start_the_same_job(group, launcher):
-    job = group("--prefix", "", *OPTIONS[launcher], sys.executable, "-c", WORLD, HVD_NODES=None, HVD_LEADER=None, HVD_NODE_SLOTS=None)
+    job = group("--prefix", "", *OPTIONS[launcher], sys.executable, "-c", WORLD, **NO_VARIABLES)
     for node in (2, 0, 1):
-        job.start(node, HVD_NODE_RANK=None)
+        job.start(node)
     ends = job.finish()
     assert all(code == 0 for code, _, _ in ends.values()), ends
     assert lines_of(ends[0][1]) == ALL, ends
@@ -175,9 +176,14 @@ def test_a_node_that_dies_alone_leaves_nothing_and_ends_the_job(group, rig):
     assert ends[0][0] not in (0, 7) and ends[1][0] == ends[0][0] and "node-2" in ends[0][2], ends
 
 
-def test_an_elastic_job_goes_on_without_a_node_and_takes_it_back(group, rig, tmp_path):
+RANGE = ["--nnodes", "1:3", "--node-rank", "NODE", "--rdzv-endpoint", "head:29782", "--nproc-per-node", 1]
+
+
+@pytest.mark.parametrize("words, variables", [(["--elastic", "--min-np", "1"], {"HVD_NODE_SLOTS": "1"}), (RANGE, NO_VARIABLES)],
+                         ids=["variables", "a range of nodes"])
+def test_an_elastic_job_goes_on_without_a_node_and_takes_it_back(group, rig, tmp_path, words, variables):
     script = REPO / "test/python/workers/elastic_training.py"
-    job = group("--elastic", "--min-np", "1", sys.executable, script, tmp_path, HVD_NODE_SLOTS="1")
+    job = group(*words, sys.executable, script, tmp_path, **variables)
     output = tmp_path / "output"
     with output.open("w") as file:
         leader = job.start(0, stdout=file)
