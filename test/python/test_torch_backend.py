@@ -25,7 +25,7 @@ def run(processes, *checks, **more):
 
 
 def test_two_ranks():
-    run(2, 'collectives', 'messages', 'ddp', 'join', 'fsdp', 'errors')
+    run(2, 'collectives', 'messages', 'futures', 'ddp', 'join', 'fsdp', 'errors')
 
 
 def test_four_ranks():

@@ -3,6 +3,7 @@
 Argument: nothing, or the name of one check. Prints 'done RANK'.
 """
 
+import datetime
 import gc
 import sys
 
@@ -189,6 +190,31 @@ def check_fsdp(rank, size):
             optimizer.step()
         results.append([parameter.full_tensor().detach() for parameter in sharded.parameters() if isinstance(parameter, DTensor)])
     assert results[0] and all(torch.allclose(a, b, atol=1e-5) for a, b in zip(*results))
+
+
+def check_futures(rank, size):
+    """One of a group is set while a collective of another group, whose future was asked for first, waits for this rank's next step; and
+    one that was asked for late before the collectives that follow it."""
+    limit = datetime.timedelta(seconds=30)
+    first, second = dist.new_group(timeout=limit), dist.new_group(timeout=limit)
+    a, b, c, d, e = [torch.full((4,), float(rank + number)) for number in range(5)]
+    if rank == 0:
+        held = dist.all_reduce(a, group=first, async_op=True).get_future()
+        dist.all_reduce(b, group=second, async_op=True).get_future().wait()
+        works = [dist.all_reduce(value, group=second, async_op=True) for value in (c, d)]
+        later, sooner = works[1].get_future(), works[0].get_future()
+        sooner.wait()
+        dist.all_reduce(e, group=first)
+        for future in (held, later):
+            future.wait()
+    else:
+        dist.all_reduce(b, group=second)
+        dist.all_reduce(c, group=second)
+        dist.all_reduce(a, group=first)
+        dist.all_reduce(e, group=first)
+        dist.all_reduce(d, group=second)
+    for number, value in enumerate((a, b, c, d, e)):
+        assert value.tolist() == [sum(range(size)) + number * size] * 4, (number, value)
 
 
 def check_errors(rank, size):

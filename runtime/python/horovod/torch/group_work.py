@@ -4,6 +4,7 @@ A Work has the handle of the runtime and the tensors that it keeps alive. It end
 waits, or the completing thread, which ends those whose future somebody has asked for (DistributedDataParallel asks for all).
 """
 
+import bisect
 import datetime
 import queue
 import threading
@@ -44,7 +45,8 @@ class Work(_C10dWork):
         kept: Everything else that has to live until the runtime is done.
         finish: Called once it is done, with the outcome of _library.wait_result where `room` is set, else without arguments.
         room: None, or (outputs, splits) that the runtime gives.
-        slots: The list or dict in which it occupies its name until it ends, at `number` modulo `names`.
+        slots: The list or dict in which it occupies its name until it ends, at `number` modulo `names`. Works with the same one end in
+            the order of their numbers (`lane`).
     """
 
     def __init__(self, group, number, what, handle, outputs, kept=None, finish=None, room=None, slots=None, names=1):
@@ -65,6 +67,10 @@ class Work(_C10dWork):
         self.future = self._over = None
         self._is_future_set = False
         self.lock = threading.Lock()
+
+    @property
+    def lane(self):
+        return self if self._slots is None else self._slots
 
     # ---- what c10d and scripts call
 
@@ -144,13 +150,25 @@ class Work(_C10dWork):
         finally:
             self.lock.release()
 
-    def _wait_locked(self, deadline, limit):
+    def end_within(self, patience_ms, deadline, limit):
+        """Waits for so long alone; whether it is over. Raises as end() does."""
+        if self.handle is None:
+            return True
+        if not self.lock.acquire(timeout=patience_ms / 1000):  # another thread waits for it, and will end it
+            return self.handle is None
+        try:
+            return self.handle is None or self._wait_locked(deadline, limit, patience_ms)
+        finally:
+            self.lock.release()
+
+    def _wait_locked(self, deadline, limit, patience_ms=None):
+        """Whether it is over. False: after patience_ms, if they are given."""
         lib, handle = _library.lib(), self.handle
         room = None if self.room is None else _library.ResultRoom(*self.room)
         if room is not None:
             room.empty(*self.room)
         while True:
-            slice_ms = _library.WAIT_SLICE_MS
+            slice_ms = _library.WAIT_SLICE_MS if patience_ms is None else patience_ms
             if deadline is not None:
                 slice_ms = max(0, min(slice_ms, int((deadline - time.monotonic()) * 1000) + 1))
             status = lib.hvd_wait(handle, slice_ms) if room is None else lib.hvd_wait_result(handle, slice_ms, room.ref)
@@ -161,7 +179,10 @@ class Work(_C10dWork):
                 self.group.abandon(self, (self.outputs, self.kept, room), error)
                 self._complete(error, room)
                 raise error
+            if patience_ms is not None:
+                return False
         self._complete(None if status == _library.OK else _library.error(status), room)
+        return True
 
     def _complete(self, error, room=None):
         if error is None and self.finish is not None:
@@ -246,7 +267,14 @@ _futures = threading.Lock()  # of the fields about futures
 
 
 class _Completer:
-    """The thread that ends works whose future somebody has asked for, in the order of the asking."""
+    """The thread that ends works whose future somebody has asked for.
+
+    Works that share a lane, such as the collectives of a group, end in the order of their numbers, which is that of all ranks. Between
+    lanes there is no order: one may wait for what a rank does only once a work of another lane is over.
+    """
+
+    _LONE_MS = 20  # with one lane; a work of another one that comes in between waits for so long
+    _TURN_MS = 1  # with several
 
     def __init__(self):
         self._queue = None
@@ -265,15 +293,39 @@ class _Completer:
                 self._thread.start()
         self._queue.put((work, deadline_of(work.group.limit_s)))
 
-    @staticmethod
-    def _run(works):
+    @classmethod
+    def _run(cls, works):
+        lanes = {}  # by what its works have in common: [(number, turn, work, deadline)], the next one first
+        turn = 0
         while True:
-            work, deadline = works.get()
             try:
-                work.end(deadline, work.group.limit_s)
-            except RuntimeError:  # it is late, and its future has the error
+                while True:
+                    work, deadline = works.get(block=not lanes)
+                    turn += 1
+                    bisect.insort(lanes.setdefault(id(work.lane), []), (work.number, turn, work, deadline))
+            except queue.Empty:
                 pass
             work = None
+            patient = list(lanes)[turn % len(lanes)]
+            turn += 1
+            for key in list(lanes):
+                patience_ms = 0 if key != patient else cls._LONE_MS if len(lanes) == 1 else cls._TURN_MS
+                if cls._end_next(lanes[key], patience_ms):
+                    del lanes[key]
+
+    @staticmethod
+    def _end_next(lane, patience_ms):
+        """Ends those of a lane that are over; whether none is left."""
+        while lane:
+            _, _, work, deadline = lane[0]
+            try:
+                if not work.end_within(patience_ms, deadline, work.group.limit_s):
+                    return False
+            except RuntimeError:  # it is late, and its future has the error
+                pass
+            del lane[0]
+            work, patience_ms = None, 0
+        return True
 
 
 _completer = _Completer()
