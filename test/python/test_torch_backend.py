@@ -25,7 +25,7 @@ def run(processes, *checks, **more):
 
 
 def test_two_ranks():
-    run(2, 'collectives', 'messages', 'futures', 'ddp', 'join', 'fsdp', 'errors')
+    run(2, 'collectives', 'messages', 'futures', 'refusals', 'ddp', 'join', 'fsdp', 'errors')
 
 
 def test_four_ranks():
@@ -115,6 +115,12 @@ def test_a_number_belongs_to_one_collective_where_another_thread_comes_in_betwee
     made.allreduce([torch.ones(3)], None)
     made.barrier()
     assert sorted(number for number, _ in submitted) == [0, 1, 2]
+
+
+def test_a_group_that_the_script_forms_anew_is_refused_by_name(runtime):
+    from horovod.torch import process_group
+    with pytest.raises(NotImplementedError, match=r'enable_reconfigure=True.*hvdrun --elastic'):
+        process_group.create(Answers(enable_reconfigure=True), None)
 
 
 def test_names_of_messages_are_used_in_turn_and_never_twice_at_a_time(group, monkeypatch):

@@ -257,6 +257,22 @@ def begin(backend, rank, size):
         dist.barrier(group=pair)
 
 
+def check_refusals(rank, size):
+    """What PyTorch 2.15 has to form a group anew is refused by name; to ask whether it is there is no error."""
+    backend = dist.group.WORLD._get_backend(torch.device('cpu'))
+    for name in ('supports_reconfigure', 'supports_shrinking', 'supports_window', '_supports_time_estimate'):
+        assert getattr(backend, name, False) is False, name
+    if hasattr(dist, 'shrink_group'):
+        try:
+            dist.shrink_group([size - 1])
+        except TypeError as error:
+            assert 'shrinking' in str(error), error
+        else:
+            raise AssertionError('no error')
+    if hasattr(dist, '_supports_reconfigure'):
+        assert not dist._supports_reconfigure()
+
+
 def check_again(rank, size):
     """Ended and begun again in one process."""
     for backend in ('hvd', 'cpu:hvd', 'cpu:hvd,cuda:nccl' if dist.is_nccl_available() and torch.cuda.is_available() else 'hvd'):

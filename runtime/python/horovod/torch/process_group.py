@@ -114,6 +114,10 @@ def create(*arguments):
         store, rank, size, timeout = arguments
         return _make(store, rank, size, seconds_of(timeout), '0', [])
     options = arguments[0]
+    if getattr(options, 'enable_reconfigure', False):
+        raise NotImplementedError('the backend hvd has no init_process_group(enable_reconfigure=True), which leaves it to the script which '
+                                  'ranks are members: hvdrun decides that. Start the script with `hvdrun --elastic`, which starts it again '
+                                  'with the ranks that there are.')
     return _make(options.store, options.group_rank, options.group_size, seconds_of(options.timeout), str(options.group_id),
                  list(options.global_ranks_in_group))
 
@@ -653,6 +657,9 @@ class HvdBackend(_Base):
     @property
     def supports_coalescing(self):
         return False
+
+    # C++ asks for these by their names, and the ones of the class Backend ask C++ again.
+    supports_reconfigure = supports_shrinking = supports_window = _supports_time_estimate = False
 
     @property
     def options(self):
