@@ -19,8 +19,8 @@ CORE = """test_bad_input test_completion test_damaged_page test_elastic test_end
     test_tiers""".split()
 CORE_VARIANTS = 2
 # Minutes each, and what they find a shorter test finds most of the time: random injuries, storms, benchmarks' smoke tests, pip.
-SOAK = """test_bench test_bench_hosts test_chaos test_data_service test_elastic_storm test_elastic_storm_hosts test_install
-    test_leaks test_soak test_torch_matrix""".split()
+SOAK = """test_bench test_bench_hosts test_chaos test_data_service test_elastic_storm test_elastic_storm_hosts
+    test_install test_leaks test_silent_scripts test_soak test_torch_matrix""".split()
 # They compute in the process of pytest or in a world that is there: a variant costs milliseconds.
 CHEAP = "test_optimizer test_package test_runner test_runner_function test_tiers test_world_of_one".split()
 # Open MPI's ranks compute while they wait: one such job at a time.

@@ -27,14 +27,19 @@ def line_of(what):
     return next(f"{SCRIPT}:{number}" for number, line in enumerate(LINES, 1) if f"# the line: {what}" in line)
 
 
-@pytest.fixture
-def ddp(start, tmp_path, monkeypatch):
-    """ddp(how, *flags): three ranks, the last of which does something else before their second step."""
+def path_with_py_spy(tmp_path, monkeypatch):
+    """Nothing else of its folder, which has another Python."""
     folder = tmp_path / "bin"
     folder.mkdir()
     if PY_SPY:
         (folder / "py-spy").symlink_to(PY_SPY)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}" if PY_SPY else "/usr/bin:/bin")
+
+
+@pytest.fixture
+def ddp(start, tmp_path, monkeypatch):
+    """ddp(how, *flags): three ranks, the last of which does something else before their second step."""
+    path_with_py_spy(tmp_path, monkeypatch)
     monkeypatch.setenv("HANG_FOLDER", str(tmp_path))
 
     def begin(how, *flags, seconds=600, python=PYTHON):
