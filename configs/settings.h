@@ -83,6 +83,7 @@ struct Settings {
   std::string max_failures;           // "10", "10/1h"
   int max_restarts = 0;               // as max_failures, and makes the job elastic; 0: not given
   int spares = 0;
+  int64_t keep_commits_bytes = 0;  // on each host, for the last two; 0: they die with the workers
   std::string elastic_restart;
 
   bool json = false;  // of hvdrun doctor, --print-config and --check-build

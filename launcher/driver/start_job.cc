@@ -63,6 +63,7 @@ StartJob CommonStart(const DriverOptions& options) {
   start.stdin_terminal = options.stdin_terminal ? 1 : 0;
   start.elastic = options.elastic.elastic ? 1 : 0;
   start.script_warning_ms = ScriptWarningMs(options.settings);
+  start.commit_bytes = options.elastic.elastic ? options.settings.keep_commits_bytes : 0;
   start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
   start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
   return start;

@@ -280,6 +280,8 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   if (!start.function.empty())
     v["HVD_FUNCTION_FDS"] = {Format("{},{}", kFunctionDescriptor, kResultDescriptor),
                              "the function of horovod.run(), and where its result goes"};
+  if (!link.commits.empty())
+    v["HVD_COMMITS"] = {link.commits, "the memory in which commits are kept"};
   if (!link.job_place.empty())
     v["HVD_JOB_PLACE"] = {link.job_place, "so that nothing is left of a job that is killed"};
   if (start.rendezvous.empty()) {

@@ -23,6 +23,9 @@ struct WorkerLink {
   std::string interface = {};
   // "NAME=value", of the launcher in whose place the worker is (launcher/places).
   std::vector<std::string> launcher_environment = {};
+  // The descriptor of the memory for commits, and the device and the number of its file:
+  // "6,1,4711"; empty: none are kept.
+  std::string commits = {};
   HostLogin login = {};  // on another host than hvdrun's
   // Of PyTorch in the workers.
   struct Recorder {

@@ -21,6 +21,8 @@ inline constexpr Duration kOutputAfterExit = std::chrono::milliseconds(200);
 // More descriptors that a worker may be given: one that its command finds, and those with which
 // horovod.run() gives it a function and gets the result (horovod/runner/run_task.py).
 inline constexpr int kKeptDescriptor = 3, kFunctionDescriptor = 4, kResultDescriptor = 5;
+// The memory in which it keeps commits (horovod/common/commit_store.py).
+inline constexpr int kCommitsDescriptor = 6;
 
 struct SpawnRequest {
   std::vector<std::string> argv;
@@ -31,6 +33,7 @@ struct SpawnRequest {
   int kept_fd = -1;            // that the worker has as kKeptDescriptor; -1: none; not owned
   std::string program = {};    // that is started, where it is not argv[0]; found in the same way
   int function_fd = -1;  // that the worker has as kFunctionDescriptor, beside a pipe for its result
+  int commits_fd = -1;   // that the worker has as kCommitsDescriptor; not owned
 };
 
 struct SpawnOutcome {

@@ -71,7 +71,7 @@ std::vector<unsigned long> CpuMask(const std::vector<int>& cpus) {
 }
 
 // By their numbers in the child, from kKeptDescriptor on; -1: none. None has the number of another.
-using KeptDescriptors = std::array<int, kResultDescriptor - kKeptDescriptor + 1>;
+using KeptDescriptors = std::array<int, kCommitsDescriptor - kKeptDescriptor + 1>;
 
 struct ChildPlan {
   const char* path;
@@ -234,10 +234,10 @@ using KeptCopies = std::array<UniqueFd, std::tuple_size_v<KeptDescriptors>>;
 // (errno): there is none.
 bool MoveAside(KeptDescriptors& kept, KeptCopies& copies) {
   for (size_t i = 0; i < kept.size(); ++i) {
-    const bool in_the_way = kept[i] >= kKeptDescriptor && kept[i] <= kResultDescriptor &&
+    const bool in_the_way = kept[i] >= kKeptDescriptor && kept[i] <= kCommitsDescriptor &&
                             kept[i] != kKeptDescriptor + static_cast<int>(i);
     if (!in_the_way) continue;
-    copies[i].Reset(::fcntl(kept[i], F_DUPFD_CLOEXEC, kResultDescriptor + 1));
+    copies[i].Reset(::fcntl(kept[i], F_DUPFD_CLOEXEC, kCommitsDescriptor + 1));
     if (!copies[i].valid()) return false;
     kept[i] = copies[i].get();
   }
@@ -363,7 +363,7 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
   plan.stdin_fd = descriptors.stdin_fd >= 0 ? descriptors.stdin_fd : null_fd.get();
   plan.stdout_fd = descriptors.stdout_fd;
   plan.stderr_fd = descriptors.stderr_fd;
-  plan.kept = {request.kept_fd, request.function_fd, descriptors.result_fd};
+  plan.kept = {request.kept_fd, request.function_fd, descriptors.result_fd, request.commits_fd};
   KeptCopies copies;
   if (!MoveAside(plan.kept, copies))
     return {0, errno, std::string("a descriptor cannot be copied: ") + std::strerror(errno)};

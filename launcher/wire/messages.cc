@@ -51,7 +51,7 @@ void Fields(auto& f, MaybeConst<StartJob> auto& m) {
     m.gpus, m.stdin_to, m.layout, m.stdin_terminal, m.listen_addresses, m.first_port, m.last_port,
     m.silence_limit_ms, m.tree_host, m.tree_hosts, m.tree_radix, m.tree_above, m.elastic, m.workers,
     m.interfaces, m.restarts, m.max_restarts, m.trace, m.rendezvous, m.script_warning_ms,
-    m.function);
+    m.commit_bytes, m.function);
 }
 void Fields(auto& f, MaybeConst<AddWorkers> auto& m) {
   f(m.workers, m.slots, m.size, m.homogeneous, m.master_address, m.master_port, m.restarts,

@@ -83,6 +83,8 @@ struct StartJob {
   // So long a script that uses collectives of other libraries may show nothing until it is looked
   // into; 0: for ever.
   int64_t script_warning_ms = 0;
+  // Memory of this host for commits that outlive its workers; 0: none.
+  int64_t commit_bytes = 0;
   std::string function;  // that each worker is to run (runner/run_task.py); empty: it is a command
 };
 // More workers of an elastic job on a host that has its part already. Their places are those that

@@ -11,7 +11,7 @@ PAGE = ROOT / "docs" / "api.md"
 
 # Not for scripts: the parts of the adapters.
 INTERNAL = {
-    "common/objects.py", "common/operations.py", "common/registered.py", "torch/adasum_optimizer.py",
+    "common/commit_store.py", "common/kept_commits.py", "common/objects.py", "common/operations.py", "common/registered.py", "torch/adasum_optimizer.py",
     "torch/agreement.py", "torch/autograd.py", "torch/closures.py", "torch/compiling.py", "torch/end_of_backward.py",
     "torch/framework.py", "torch/freed_memory.py", "torch/gradient_buckets.py", "torch/gradient_memory.py",
     "torch/parameters.py", "torch/wrapping.py", "runner/run_task.py", "tensorflow/native.py", "tensorflow/python_operations.py",

@@ -366,7 +366,7 @@ def test_a_failure_on_the_way_to_the_next_world_is_one_more(told, monkeypatch):
 
 def test_a_new_rank_0_is_refused(told, monkeypatch):
     from horovod.common import elastic, objects
-    monkeypatch.setattr(objects, 'allgather_object', lambda *unused: [(False, False), (True, True)])
+    monkeypatch.setattr(objects, 'allgather_object', lambda *unused: [(False, False, None), (True, True, None)])
     with pytest.raises(RuntimeError, match='Rank 0 is new in this world'):
         elastic._Synchronizer(told[0]).run(False)
 
@@ -388,7 +388,7 @@ def test_a_rank_0_whose_first_sync_failed_is_not_new_to_those_that_have_it(told,
     for _ in range(2):
         with pytest.raises(HorovodInternalError):
             synchronizer.run(False)
-    assert said == [(False, False), (False, rank == 0)]
+    assert said == [(False, False, None), (False, rank == 0, None)]
 
 
 def test_process_sets_of_other_sizes(told, monkeypatch):

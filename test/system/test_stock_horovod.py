@@ -140,7 +140,7 @@ def test_elastic_stock_workers_are_started_again_together_and_told_their_places(
     job.nothing_left()
 
 
-@pytest.mark.parametrize("flags", [["--spares", "1"], ["--elastic-restart", "in-process"]])
+@pytest.mark.parametrize("flags", [["--spares", "1"], ["--keep-commits", "64"], ["--elastic-restart", "in-process"]])
 def test_what_stock_workers_cannot_do_is_refused(run, flags):
     job = run("--stock-horovod", "--elastic", *flags, "-np", 2, "true")
     assert job.code == 2 and job.err.count("\n") == 1, job.err

@@ -1,6 +1,7 @@
 #include "launcher/agent/workers/worker_set.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,8 +102,25 @@ void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths, UniqueF
     if (!function.ok()) return ReportNotStarted(EIO, function.status().message());
     function_ = std::move(*function);
   }
+  if (start_.commit_bytes > 0) OpenCommits();
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) StartWorker(slot);
   user_stdin_.Reset();  // rank 0 alone has it now
+}
+
+// Its pages are reserved by the worker that needs them.
+void WorkerSet::OpenCommits() {
+  Result<UniqueFd> memory =
+      CreateSharedMemory("hvd-commits", static_cast<size_t>(start_.commit_bytes));
+  Status status = memory.ok() ? SealSize(memory->get()) : memory.status();
+  struct stat info {};
+  if (status.ok() && ::fstat(memory->get(), &info) != 0)
+    status = SystemError("examining shared memory", errno);
+  if (!status.ok())
+    return owner_.Send(AgentWarning{
+        Format("--keep-commits: host {} keeps no commits, because it has no memory for them: {}",
+               start_.host, status.message())});
+  commits_ = std::move(*memory);
+  link_.commits = Format("{},{},{}", kCommitsDescriptor, info.st_dev, info.st_ino);
 }
 
 void WorkerSet::Add(const AddWorkers& more) {
@@ -161,6 +179,7 @@ void WorkerSet::StartWorker(uint32_t slot) {
                        start_.directory, cpus};
   if (place != nullptr) request.kept_fd = place->pmi.get();
   request.function_fd = function_.get();
+  request.commits_fd = commits_.get();
   UniqueFd input;
   if (ReadsInput(slot) && user_stdin_.valid()) {
     request.stdin_fd = user_stdin_.get();

@@ -109,6 +109,7 @@ class WorkerSet final : public ProcessObserver {
   };
 
   void FindInterface();
+  void OpenCommits();
   void WarnOfGpus(size_t count);
   void AddSlot();
   void StartWorker(uint32_t slot);
@@ -127,6 +128,7 @@ class WorkerSet final : public ProcessObserver {
   std::vector<Slot> slots_;
   UniqueFd user_stdin_;
   UniqueFd function_;  // each worker reads it from its beginning
+  UniqueFd commits_;   // memory that outlives the workers; none where no commits are kept
   bool killing_ = false;
   PlaceServer* places_ = nullptr;
 };

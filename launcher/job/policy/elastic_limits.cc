@@ -23,6 +23,10 @@ Status CheckStock(const Settings& settings) {
     return InvalidArgument(
         "--spares and --stock-horovod exclude each other: a worker of stock Horovod cannot wait "
         "for a rank; leave --spares out");
+  if (settings.keep_commits_bytes > 0)
+    return InvalidArgument(
+        "--keep-commits and --stock-horovod exclude each other: stock Horovod keeps its commits in "
+        "its workers; leave --keep-commits out");
   if (settings.elastic_restart != "in-process") return Status::Ok();
   return InvalidArgument(
       "--elastic-restart in-process and --stock-horovod exclude each other: where ranks come or "

@@ -246,6 +246,21 @@ def check_elastic_state_and_callbacks():
     raise AssertionError('a model without variables was taken')
 
 
+def check_a_kept_commit_is_the_whole_state():
+    """As hvdrun --keep-commits keeps it, for a process whose optimizer has not been built."""
+    from horovod.common import kept_commits
+    model, _ = fit(hvd.DistributedOptimizer(keras.optimizers.Adam(0.01)))
+    state = hvd.elastic.KerasState(model, epoch=3)
+    contents = bytearray(b''.join(kept_commits.packed(state._kept(), state._reduce_kept)))
+    fresh = keras.models.clone_model(model)
+    fresh.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.Adam(0.5)), loss='mse')
+    restored = hvd.elastic.KerasState(fresh, epoch=0)
+    restored._use_kept(kept_commits.unpacked(contents))
+    values, expected = (each._read(each._variables()) for each in (restored, state))
+    assert restored.epoch == 3 and len(values) == len(expected) > len(model.get_weights())
+    assert all((one == other).all() for one, other in zip(values, expected))
+
+
 def check_a_plain_optimizer_is_noticed():
     import warnings
     for optimizer, noticed in ((keras.optimizers.SGD(0.05), True), (hvd.DistributedOptimizer(keras.optimizers.SGD(0.05)), False)):

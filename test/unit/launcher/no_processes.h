@@ -16,7 +16,8 @@ namespace hvd {
 // Starts nothing: every worker gets a pid, and keeps the signals it was sent.
 class NoProcesses final : public ProcessHost {
  public:
-  SpawnOutcome Spawn(uint32_t worker, const SpawnRequest&) override {
+  SpawnOutcome Spawn(uint32_t worker, const SpawnRequest& request) override {
+    requests.push_back(request);
     if (worker == refused) return {0, ENOENT, "the command was not found"};
     return {static_cast<pid_t>(100 + worker), 0, ""};
   }
@@ -26,6 +27,7 @@ class NoProcesses final : public ProcessHost {
   bool OutputEnded() const override { return true; }
 
   uint32_t refused = UINT32_MAX;
+  std::vector<SpawnRequest> requests;
   std::vector<std::pair<uint32_t, int>> signals;
 };
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -12,8 +13,11 @@
 namespace hvd {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 class WorkerSetTest : public testing::Test, public WorkerSetOwner {
  protected:
@@ -64,6 +68,35 @@ TEST_F(WorkerSetTest, ReportsWhatCouldBeStartedAndWhatCouldNot) {
   EXPECT_THAT(sent_, ElementsAre("started 4", "not started 5: the command was not found (host h)"));
   EXPECT_EQ(workers_.NumberOf(1), 5U);
   EXPECT_TRUE(workers_.AnyRunning());
+}
+
+TEST_F(WorkerSetTest, GivesAllWorkersTheMemoryForCommits) {
+  StartJob start = StartOfRanks4And5();
+  start.commit_bytes = 1 << 20;
+  workers_.Prepare(std::move(start), {}, {});
+  workers_.Start({}, {});
+  AddWorkers more;
+  more.workers = {6};
+  more.slots = {{6, 0, 2, 3, 0, 1}};
+  workers_.Add(more);
+  ASSERT_EQ(processes_.requests.size(), 3U);
+  struct stat info {};
+  ASSERT_EQ(::fstat(processes_.requests[0].commits_fd, &info), 0);
+  EXPECT_EQ(info.st_size, 1 << 20);
+  const std::string variable = "HVD_COMMITS=" + std::to_string(kCommitsDescriptor) + "," +
+                               std::to_string(info.st_dev) + "," + std::to_string(info.st_ino);
+  for (const SpawnRequest& request : processes_.requests) {
+    EXPECT_EQ(request.commits_fd, processes_.requests[0].commits_fd);
+    EXPECT_THAT(request.environment, Contains(variable));
+  }
+}
+
+TEST_F(WorkerSetTest, KeepsNoCommitsUnlessItIsAsked) {
+  Start();
+  for (const SpawnRequest& request : processes_.requests) {
+    EXPECT_EQ(request.commits_fd, -1);
+    EXPECT_THAT(request.environment, Not(Contains(StartsWith("HVD_COMMITS="))));
+  }
 }
 
 TEST_F(WorkerSetTest, ForwardsWholeLinesAndTheRestAtTheEnd) {

@@ -11,10 +11,13 @@ import collections
 import copy
 import enum
 import functools
+import itertools
 import queue
+import sys
 import time
 
 from horovod.common import _native
+from horovod.common.commit_store import CommitRefused
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 
 TYPE_CHECKING = False
@@ -245,7 +248,24 @@ class State:
             SystemExit: The job is to end here, with exit code 75.
         """
         self.save()
+        if self._keeper is not None:
+            self._keeper.keep(self._keeper_name, self._kept, self._reduce_kept)
         self.check_host_updates()
+
+    _keeper = None  # a KeptCommits, from the first world of an hvd.elastic.run on where hvdrun keeps commits
+    _keeper_name = b''
+
+    def _kept(self):
+        """What save() has kept, to be pickled."""
+        raise CommitRefused('a {} is not a state of horovod\'s own'.format(type(self).__name__))
+
+    def _use_kept(self, kept):
+        """Sets the state to what _kept() returned in another process."""
+        raise NotImplementedError()
+
+    def _reduce_kept(self, value):
+        """As pickle.Pickler.reducer_override."""
+        return NotImplemented
 
     def check_host_updates(self) -> None:
         """Raises an exception on all ranks when the hosts have changed. All ranks call it at the same points.
@@ -341,6 +361,16 @@ class ObjectState(State):
         for name, value in self._copy(self._saved_state).items():
             setattr(self, name, value)
 
+    def _kept(self):
+        for name in ('save', 'restore'):
+            if not (getattr(getattr(self, name), '__module__', None) or '').startswith('horovod.'):
+                raise CommitRefused('{} has a method {}() of its own, and what that does is not known'.format(type(self).__name__, name))
+        return {'values': self._saved_state}
+
+    def _use_kept(self, kept):
+        self._saved_state = kept['values']
+        self.restore()
+
     def _copy(self, values):
         return _copied(values, self._copy_leaf, {})
 
@@ -365,6 +395,9 @@ def reset_world() -> None:
     world.init(process_sets=process_sets.given_to_init())
 
 
+_calls = itertools.count()
+
+
 class _Synchronizer:
     """Gives the ranks of each new world the same state, unless all of them have it.
 
@@ -373,8 +406,10 @@ class _Synchronizer:
     counts, as scripts written for Horovod expect.
     """
 
-    def __init__(self, state):
+    def __init__(self, state, call=0):
         self._state = state
+        self._call = call  # which one of hvd.elastic.run it is in this process
+        self._kept = None  # ((generation, number), -rank): the commit that rank 0 is to restore
         self._synchronized = False  # this process has the state that all ranks had at some time
 
     def run(self, skip):
@@ -383,6 +418,7 @@ class _Synchronizer:
                 self._state.sync()
         elif not self._all_skip(skip):
             from horovod.common import basics
+            self._restore_kept()
             # Rank 0 gives what it has, however that ends: others may have all of it when a rank dies.
             self._synchronized = self._synchronized or basics.shared().rank() == 0
             self._state.sync()
@@ -392,12 +428,47 @@ class _Synchronizer:
 
     def _all_skip(self, skip):
         from horovod.common import objects, process_sets
-        words = objects.allgather_object((skip, self._synchronized), 'hvd.elastic.run', process_sets.global_process_set)
-        old = [rank for rank, (_, synchronized) in enumerate(words) if synchronized]
+        self._kept = None
+        words = objects.allgather_object((skip, self._synchronized, self._newest_kept()), 'hvd.elastic.run',
+                                         process_sets.global_process_set)
+        old = [rank for rank, word in enumerate(words) if word[1]]
         if old and old[0] != 0:
             raise RuntimeError('Rank 0 is new in this world and cannot give its state to the others, while rank {} has '
                                'that of the training; the launcher must keep an old rank as rank 0.'.format(old[0]))
+        kept = [(word[2], -rank) for rank, word in enumerate(words) if word[2] is not None]
+        if not old:
+            self._kept = max(kept, default=None)
+            if self._state._keeper is not None:
+                self._state._keeper.name_foreign()
         return all(word[0] for word in words)
+
+    def _newest_kept(self):
+        """(generation, number) of the newest commit that this process can restore, or None."""
+        from horovod.common import basics, kept_commits
+        keeper = kept_commits.shared()
+        if keeper is None:
+            return None
+        world, state = basics.shared(), self._state
+        state._keeper = keeper
+        names = [sorted(getattr(state, values, ())) for values in ('_saved_state', '_handlers')]
+        state._keeper_name = '{}.{} {} {}'.format(type(state).__module__, type(state).__qualname__, self._call, names).encode()
+        keeper.begin(_native.call('generation'), world.local_rank() == 0)
+        return None if self._synchronized else keeper.newest(state._keeper_name)
+
+    def _restore_kept(self):
+        """Rank 0 restores the newest commit that outlived all ranks."""
+        if self._kept is None:
+            return
+        from horovod.common import basics, kept_commits, objects, process_sets
+        (generation, number), holder = self._kept[0], -self._kept[1]
+        rank = basics.shared().rank()
+        contents = self._state._keeper.contents() if rank == holder else None
+        if holder != 0:
+            contents = objects.broadcast_object(contents, holder, 'hvd.elastic.kept', process_sets.global_process_set)
+        if rank == 0:
+            self._state._use_kept(kept_commits.unpacked(contents))
+            print('hvdrun: no rank has the state of the training any more; it goes on from commit {} of generation {}'.format(
+                number, generation), file=sys.stderr, flush=True)
 
 
 def run_fn(func: Callable[..., R], reset: Callable[[], Any]) -> Callable[..., R]:
@@ -418,7 +489,7 @@ def run_fn(func: Callable[..., R], reset: Callable[[], Any]) -> Callable[..., R]
     def wrapper(state, *args, **kwargs):
         notification_manager.init()
         notification_manager.register_listener(state)
-        synchronizer = _Synchronizer(state)
+        synchronizer = _Synchronizer(state, next(_calls))
         in_new_world, skip_sync = True, False
         try:
             while True:

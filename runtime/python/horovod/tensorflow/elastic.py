@@ -85,6 +85,18 @@ class _VariablesState(ObjectState):
             self._assign(variables, self._saved_values)
         super().restore()
 
+    def _kept(self):
+        return dict(super()._kept(), variables=self._saved_values)
+
+    def _use_kept(self, kept):
+        self._saved_values = kept['variables']
+        if len(self._variables()) != len(self._saved_values):
+            self._build(len(self._saved_values))
+        if len(self._variables()) != len(self._saved_values):
+            raise ValueError('The kept commit has {} variables, the state {}; build model and optimizer before the state is '
+                             'made.'.format(len(self._saved_values), len(self._variables())))
+        super()._use_kept(kept)
+
     def sync(self):
         """Gives all ranks the values of rank 0, and saves them. A collective."""
         with _translating():  # the new world may break, too, before the training function is called

@@ -1,7 +1,9 @@
 """Copies of what state_dict() returns, made at each commit: their cost is a part of every step."""
 
 import copy
+import pickle
 
+import numpy
 import torch
 
 # Nobody can change these in place.
@@ -37,6 +39,22 @@ def copied(value, room=None):
         rooms = room if type(room) is kind and len(room) == len(value) else [None] * len(value)
         return kind([copied(item, item_room) for item, item_room in zip(value, rooms)])
     return copy.deepcopy(value)
+
+
+def _tensor_of(data, dtype, shape, device, gradient, parameter):
+    tensor = torch.from_numpy(numpy.frombuffer(data, numpy.uint8)) if len(data) else torch.empty(0, dtype=torch.uint8)
+    tensor = tensor.view(dtype).reshape(shape).to(device)
+    return torch.nn.Parameter(tensor, gradient) if parameter else tensor.requires_grad_(gradient)
+
+
+def reduced(tensor):
+    """As __reduce_ex__(), of a tensor whose bytes pickle may leave out of its stream; NotImplemented for kinds that torch pickles."""
+    if (type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided or tensor.is_quantized or
+            tensor.is_complex() or not tensor.is_leaf):
+        return NotImplemented
+    data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return _tensor_of, (pickle.PickleBuffer(data), tensor.dtype, tuple(tensor.shape), str(tensor.device), tensor.requires_grad,
+                        type(tensor) is torch.nn.Parameter)
 
 
 class _Plan:

@@ -8,8 +8,9 @@ import weakref
 
 import torch
 
+from horovod.common.commit_store import CommitRefused
 from horovod.common.elastic import ObjectState
-from horovod.torch.elastic._copies import ModulePlan, OptimizerPlan, copied
+from horovod.torch.elastic._copies import ModulePlan, OptimizerPlan, copied, reduced
 from horovod.torch.elastic.sampler import ElasticSampler
 from horovod.torch.functions import broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from horovod.torch.mpi_ops import rank
@@ -239,6 +240,21 @@ class TorchState(ObjectState):
         for handler in self._handlers.values():
             if isinstance(handler.value, ElasticSampler):
                 handler.value.reset()
+
+    def _kept(self):
+        for name, handler in self._handlers.items():
+            if not isinstance(handler, _StateDictHandler) or not type(handler).__module__.startswith('horovod.'):
+                raise CommitRefused('{} is looked after by a {}, which is not horovod\'s own'.format(name, type(handler).__name__))
+        handlers = {name: handler._saved_state for name, handler in self._handlers.items()}
+        return dict(super(TorchState, self)._kept(), handlers=handlers)
+
+    def _use_kept(self, kept):
+        for name, handler in self._handlers.items():
+            handler._saved_state, handler._plan = kept['handlers'][name], None
+        super(TorchState, self)._use_kept(kept)
+
+    def _reduce_kept(self, value):
+        return reduced(value) if isinstance(value, torch.Tensor) else NotImplemented
 
     def _copy_leaf(self, value):
         if not isinstance(value, torch.Tensor):
