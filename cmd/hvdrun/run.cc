@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -41,6 +42,7 @@
 #include "launcher/output/stdin_reader.h"
 #include "runtime/base/cpu_quota.h"
 #include "runtime/base/env.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text/format.h"
 #include "timeline/trace_file.h"
@@ -329,6 +331,8 @@ int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const Node
   if (options.settings.print_env) return PrintEnvironment(options);
   if (const int channel = options.settings.function_channel; channel >= 0) {
     Result<std::string> function = ReadFunction(channel);
+    // Whoever interrupted the caller knows why nothing runs.
+    if (function.status().code() == Code::kAborted) return kSignalBase + SIGINT;
     if (!function.ok()) return UsageError(function.status());
     options.function = std::move(*function);
   }

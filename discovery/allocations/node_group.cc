@@ -98,7 +98,9 @@ Status ReadGroup(const AllocationFacts& facts, const Dialect& dialect, NodeGroup
   const std::optional<std::string> rank = facts.Text(rank_of);
   if (!rank) {
     return InvalidArgument(group.said_by + " is set and " + dialect.rank +
-                           " is not, so this node does not know which one it is");
+                           " is not, so this node does not know which one it is; start the "
+                           "command on each node with its own, or once with all hosts: "
+                           "-H a:4,b:4");
   }
   const std::optional<uint32_t> number = ParseWhole<uint32_t>(*rank);
   if (!number || *number >= group.nodes)

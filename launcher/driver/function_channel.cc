@@ -29,9 +29,10 @@ bool ReadWhole(int fd, char* bytes, size_t count) {
 }
 
 Status NoFunction(int fd) {
+  if (errno == 0) return Aborted("the caller of horovod.run() has ended or was interrupted");
   return InvalidArgument(
       Format("--function-channel {}: no function came ({}); only horovod.run() uses this option",
-             fd, errno == 0 ? "its other end is closed" : std::strerror(errno)));
+             fd, std::strerror(errno)));
 }
 
 }  // namespace

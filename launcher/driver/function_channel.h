@@ -26,8 +26,8 @@ namespace hvd {
 // So large a function may be: it travels in one message to each host.
 inline constexpr uint64_t kMostFunctionBytes = 48 * 1024 * 1024;
 
-// Reads the function, before anything else is read. kInvalidArgument: `fd` is no connected socket,
-// or what comes is no function.
+// Reads the function, before anything else is read. kAborted: the caller is gone.
+// kInvalidArgument: `fd` is no connected socket, or what comes is no function.
 Result<std::string> ReadFunction(int fd);
 
 // The head of a piece of a result. Pure.

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -133,6 +134,16 @@ def test_output_of_ranks_reaches_a_notebook(hvdrun):
 def test_an_interrupt_of_the_caller_alone_ends_the_job(hvdrun, after_s):
     result = script('interrupted', after_s)
     assert result.returncode == 0 and result.output.endswith('interrupted\n'), str(result)
+
+
+def test_nothing_is_said_of_a_caller_that_ends_before_it_has_sent_its_function(hvdrun):
+    ours, theirs = socket.socketpair()
+    ours.close()
+    with theirs:
+        done = subprocess.run([hvdrun, '-np', '1', '--function-channel', str(theirs.fileno()), 'echo', 'hi'],
+                              pass_fds=[theirs.fileno()], env=jobs.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              universal_newlines=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, '')
 
 
 def test_the_job_ends_with_a_caller_that_is_killed(hvdrun):

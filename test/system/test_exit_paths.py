@@ -256,7 +256,7 @@ TABLE = [
     ("exit 0 with goodbye", ["join", "goodbye", "exit=0"], ["join", "goodbye", "exit=0"], [], 0, None),
     ("exit 0 without goodbye", ["join", "exit=0"], ["join", "sleep"], [], 1, ["left", "ended", "ended"]),
     ("exit 0 without init", ["exit=0"], ["exit=0"], [], 0, None),
-    ("exit 0 before the others' init", ["exit=0"], ["join", "exit=4"], [], 4, ["succeeded", ("failed", "ended"), ("failed", "ended")]),
+    ("exit 0 before the others' init", ["exit=0"], ["join", "exit=4"], [], 1, ["left", ("failed", "ended"), ("failed", "ended")]),
     ("exit 3 with goodbye", ["join", "goodbye", "exit=3"], ["join", "goodbye", "sleep"], [], 3, ["failed", "ended", "ended"]),
     ("exit 3 without goodbye", ["join", "exit=3"], ["join", "sleep"], [], 3, ["failed", "ended", "ended"]),
     ("SIGKILL inside", ["join", "kill"], ["join", "sleep"], [], 137, ["failed", "ended", "ended"]),

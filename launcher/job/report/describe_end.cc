@@ -59,7 +59,7 @@ const char* RankStateName(const RankRecord& rank) {
   if (!rank.end) return "lost";
   if (rank.end->by_us) return "ended";
   if (!rank.end->ok()) return "failed";
-  return rank.loss ? "left" : "succeeded";
+  return rank.loss || rank.awaited ? "left" : "succeeded";
 }
 
 }  // namespace hvd

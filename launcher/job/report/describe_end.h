@@ -20,8 +20,8 @@ std::string SignalName(int signal);
 // The end of a rank with what is known of its cause; one sentence without its subject.
 std::string DescribeCause(const RankRecord& rank);
 
-// "succeeded", "failed" by itself, "left" with code 0 but without hvd.shutdown(), "ended" by
-// hvdrun, "lost" with its host, "not_started".
+// "succeeded", "failed" by itself, "left" with code 0 while others needed it, "ended" by hvdrun,
+// "lost" with its host, "not_started".
 const char* RankStateName(const RankRecord& rank);
 
 }  // namespace hvd

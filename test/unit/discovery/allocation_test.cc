@@ -479,7 +479,8 @@ TEST(NodeGroup, ARangeOfNodesIsAnElasticJob) {
 
 TEST(NodeGroup, OptionsThatDoNotFitAreOneSentence) {
   EXPECT_EQ(WithOptions(OfNodes("2", -1, "a")).Text(),
-            "--nnodes=2 is set and --node-rank is not, so this node does not know which one it is");
+            "--nnodes=2 is set and --node-rank is not, so this node does not know which one it is; "
+            "start the command on each node with its own, or once with all hosts: -H a:4,b:4");
   EXPECT_EQ(WithOptions(OfNodes("2", 0, "")).Text(),
             "--nnodes=2 is set and --master-addr is not, so node 0 cannot be found");
   EXPECT_EQ(WithOptions(OfNodes("2", 2, "a")).Text(), "--node-rank=2 is not one of 2 nodes");

@@ -10,7 +10,6 @@ is computed by a thread, so the writer waits for little more than a memcpy; kill
 import _thread
 import atexit
 import fcntl
-import mmap
 import os
 import struct
 import zlib
@@ -65,6 +64,7 @@ class CommitStore:
         self._room = max(size - _PAGE, 0) // 2 // _PAGE * _PAGE
         if not self._room:
             raise CommitRefused('{} bytes are too few for two commits; the least is {}'.format(size, 3 * _PAGE))
+        import mmap  # which importing horovod.torch does without
         self._memory = mmap.mmap(descriptor, size)
         self._locked = False
         self._slot = None  # of the newest commit, once this process writes
