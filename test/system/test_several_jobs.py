@@ -45,8 +45,11 @@ def test_ps_lists_every_job_and_stop_ends_only_the_one(start):
 def test_a_job_on_played_hosts_is_one_job(start):
     mark = f"603.{random.randrange(1 << 30)}"  # other jobs of this user may be tests, too
     job, _ = running(start, "-np", 4, "--hosts-per-machine", 2, "sleep", mark, ranks=4)
-    mine = [line for line in listed().values() if line[3].endswith(f"sleep {mark}")]
-    assert len(mine) == 1 and mine[0][1:3] == ["4", "4"]
+
+    def mine():
+        return [line[1:3] for line in listed().values() if line[3].endswith(f"sleep {mark}")]
+
+    wait_until("four ranks of one job", lambda: mine() == [["4", "4"]], told=mine)  # between fork and exec one is no worker yet
     job.process.send_signal(signal.SIGINT)
     assert job.finish() == 130
 
