@@ -79,8 +79,7 @@ std::vector<uint32_t> NotWaitingIn(const Stalled& stalled, const WorldFacts& fac
   return others;
 }
 
-// Its members that do not come to wait for it, though it is with them: stopped ones, too, since
-// whatever they had begun stays as it is.
+// Members that have submitted it and do not wait for it, and those that are stopped.
 std::vector<uint32_t> HoldingUp(const Stalled& stalled, const WorldFacts& facts) {
   std::vector<uint32_t> ranks;
   for (uint32_t rank = 0; rank < facts.ranks.size(); ++rank) {
@@ -106,13 +105,13 @@ std::vector<uint32_t> MissingOf(const Stalled& stalled, const WorldFacts& facts)
   for (uint32_t rank : stalled.awaited) {
     if (rank < facts.ranks.size()) missing.push_back(rank);
   }
+  if (missing.empty()) return stalled.set == 0 ? NotWaitingIn(stalled, facts) : missing;
   const bool all_wait = std::ranges::all_of(missing, [&](uint32_t rank) {
     return ClassOf(facts.ranks[rank], stalled.key) == RankClass::kWorking;
   });
-  if (std::vector<uint32_t> holding_up = HoldingUp(stalled, facts); all_wait && !holding_up.empty())
-    return holding_up;
-  if (missing.empty() && stalled.set == 0) return NotWaitingIn(stalled, facts);
-  return missing;
+  if (!all_wait) return missing;
+  std::vector<uint32_t> holding_up = HoldingUp(stalled, facts);
+  return holding_up.empty() ? missing : holding_up;
 }
 
 // The order in which collectives are worth a report.

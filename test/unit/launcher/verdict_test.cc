@@ -237,6 +237,19 @@ TEST(Verdict, NamesTheRankAtTheEndOfAChainOfWaits) {
   }
 }
 
+// No rank knows whom it waits for: rank 1 computes beside it, and rank 2 has not come to it at all.
+TEST(Verdict, NamesAllThatDoNotWaitWhereNoRankIsKnownToBeAwaited) {
+  RankFacts computes = Rank(1);
+  computes.pending = {kA};
+  RankFacts waits = Waits(0, kA, "a", {});
+  waits.waits[0].submitted = 1;
+  const std::optional<Verdict> verdict = Explain(World({waits, computes, Rank(2)}), {}, 0);
+  ASSERT_TRUE(verdict);
+  ASSERT_EQ(verdict->missing.size(), 2u);
+  EXPECT_EQ(verdict->missing[0].rank, 1u);
+  EXPECT_EQ(verdict->missing[1].rank, 2u);
+}
+
 // All wait for each other's data: no rank is to blame.
 TEST(Verdict, NamesThoseThatAreWaitedForWhereAllWait) {
   std::vector<std::optional<RankFacts>> ranks{Waits(0, kA, "a", {1}), Waits(1, kA, "a", {})};
