@@ -220,7 +220,7 @@ Status CheckNodes(const Given& given, ParsedCommandLine& line) {
   const auto said = [&](std::string_view name) {
     return FirstSaid([&](const Row& row) { return row.name == name; }, given);
   };
-  const bool one = settings.nnodes.empty() || settings.nnodes == "1";
+  const bool one = !StartsOnEachNode(settings);
   if (!one && NamesHosts(settings)) {
     return InvalidArgument(said("nnodes") + " " + Printable(settings.nnodes) +
                            " says that this command starts on each node, and hosts are named "
@@ -236,11 +236,14 @@ Status CheckNodes(const Given& given, ParsedCommandLine& line) {
                said("node-rank"), settings.node_rank));
   }
   if (!one) return Status::Ok();
-  std::string names = said("master-addr");
-  if (const std::string port = said("master-port"); !port.empty())
-    names += (names.empty() ? "" : ", ") + port;
-  if (!names.empty()) {
-    line.warnings.push_back(names + (names.find(',') == std::string::npos ? " has" : " have") +
+  std::string names;
+  int count = 0;
+  for (const char* name : {"master-addr", "master-port"}) {
+    if (const std::string word = said(name); !word.empty())
+      names += (count++ == 0 ? "" : ", ") + word;
+  }
+  if (count > 0) {
+    line.warnings.push_back(names + (count == 1 ? " has" : " have") +
                             " no effect on one node: hvdrun sets MASTER_ADDR and MASTER_PORT in "
                             "the ranks; -x MASTER_PORT=29500 sets another");
   }

@@ -160,6 +160,11 @@ inline bool IsElastic(const Settings& settings) {
   return settings.elastic || settings.min_num_proc > 0 || !settings.host_discovery_script.empty();
 }
 
+// Whether the same command starts on other nodes, too.
+inline bool StartsOnEachNode(const Settings& settings) {
+  return !settings.nnodes.empty() && settings.nnodes != "1";
+}
+
 // The program that starts the ranks instead of hvdrun's own agents: "mpirun", "jsrun" or none.
 inline std::string RankLauncherOf(const Settings& settings) {
   if (settings.controller == "mpi") return "mpirun";

@@ -73,7 +73,6 @@ AllocationReader ReadAllocationHere() {
     Allocation& allocation = **found;
     if (settings.slots_per_host > 0 && !allocation.hosts.empty()) {
       const auto slots = static_cast<uint32_t>(settings.slots_per_host);
-      allocation.least_slots = allocation.least_slots / *allocation.hosts.front().slots * slots;
       for (HostSpec& host : allocation.hosts) host.slots = slots;
       allocation.slots = uint64_t{slots} * allocation.hosts.size();
     }
@@ -82,7 +81,11 @@ AllocationReader ReadAllocationHere() {
     hosts.text = AllocationText(allocation);
     hosts.hosts = HostListText(allocation.hosts);
     hosts.slots = static_cast<int>(std::min<uint64_t>(allocation.slots, INT_MAX));
-    hosts.least_slots = static_cast<int>(std::min<uint64_t>(allocation.least_slots, INT_MAX));
+    if (allocation.least_hosts > 0) {  // of hosts with equal slots
+      const uint64_t least =
+          uint64_t{allocation.least_hosts} * allocation.hosts.front().slots.value_or(0);
+      hosts.least_slots = static_cast<int>(std::min<uint64_t>(least, INT_MAX));
+    }
     hosts.launcher = allocation.way_in.launcher;
     hosts.rsh_agent = allocation.way_in.rsh_agent;
     hosts.job = allocation.id;

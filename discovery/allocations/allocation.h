@@ -48,7 +48,7 @@ struct Allocation {
   // those of this machine.
   std::vector<HostSpec> hosts;
   uint64_t slots = 0;          // of all hosts
-  uint64_t least_slots = 0;    // with which an elastic job goes on; 0: the job has a fixed size
+  uint32_t least_hosts = 0;    // with which an elastic job goes on; 0: the job has a fixed size
   std::string_view slots_are;  // what a slot stands for: "one per task"
   WayIn way_in;
   // The scheduler's number of the job, and the command that tells its hosts as they are now

@@ -14,24 +14,28 @@ namespace {
 
 constexpr size_t kMostNamed = 4;  // hosts in the line that announces an allocation
 
+// With the slots of all its hosts.
+Result<std::optional<Allocation>> WithSlots(Result<std::optional<Allocation>> found) {
+  if (!found.ok() || !*found || (*found)->hosts.empty()) return found;
+  (*found)->slots = 0;
+  for (const HostSpec& host : (*found)->hosts) (*found)->slots += host.slots.value_or(0);
+  return found;
+}
+
 }  // namespace
 
 Result<std::optional<Allocation>> FindAllocation(const AllocationFacts& facts) {
-  // What the command line itself says comes first.
+  // What the command line itself says comes before what is around it.
+  if (NamesNodes(facts)) return WithSlots(FindNodeAllocation(facts));
   for (auto* find :
-       {NamesNodes(facts) ? FindNodeAllocation : FindSlurmAllocation, FindSlurmAllocation,
-        FindLsfAllocation, FindPbsAllocation, FindGridEngineAllocation, FindKubernetesAllocation,
-        FindNodeAllocation, FindOtherPodsAllocation}) {
-    Result<std::optional<Allocation>> found = find(facts);
-    if (!found.ok() && NamesNodes(facts)) return found.status();
+       {FindSlurmAllocation, FindLsfAllocation, FindPbsAllocation, FindGridEngineAllocation,
+        FindKubernetesAllocation, FindNodeAllocation, FindOtherPodsAllocation}) {
+    Result<std::optional<Allocation>> found = WithSlots(find(facts));
     if (!found.ok()) {
       return InvalidArgument(found.status().message() +
                              "; --allocation never ignores it, -H names other hosts");
     }
-    if (!*found) continue;
-    if (!(*found)->hosts.empty()) (*found)->slots = 0;
-    for (const HostSpec& host : (*found)->hosts) (*found)->slots += host.slots.value_or(0);
-    return found;
+    if (*found) return found;
   }
   return std::optional<Allocation>();
 }

@@ -24,9 +24,6 @@ constexpr Dialect kDialects[] = {
     {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NPROC_PER_NODE"},
 };
 
-// "4", or "1:4".
-Status ReadNodes(const char* variable, const std::string& text, NodeGroup& group);
-
 // The ranks of each node, by the number of all of them.
 std::optional<uint32_t> ShareOf(const AllocationFacts& facts, uint32_t nodes) {
   const auto all = ParseWhole<uint32_t>(facts.Text(kAllProcesses).value_or(""));
@@ -47,6 +44,7 @@ Status Wrong(const char* variable, const std::string& value, const std::string& 
                          is_not);
 }
 
+// "4", or "1:4".
 Status ReadNodes(const char* variable, const std::string& text, NodeGroup& group) {
   const size_t colon = text.find(':');
   const auto least = ParseWhole<uint32_t>(std::string_view(text).substr(0, colon));
@@ -129,7 +127,7 @@ Status ReadGroup(const AllocationFacts& facts, const Dialect& dialect, NodeGroup
 
 std::map<std::string, std::string> OptionFacts(const Settings& settings) {
   std::map<std::string, std::string> facts;
-  if (settings.nnodes.empty() || settings.nnodes == "1") return facts;
+  if (!StartsOnEachNode(settings)) return facts;
   facts[kOptions.nodes] = settings.nnodes;
   if (settings.node_rank >= 0) facts[kOptions.rank] = std::to_string(settings.node_rank);
   facts[kOptions.leader] = settings.master_addr;
@@ -166,8 +164,7 @@ Result<std::optional<Allocation>> FindNodeAllocation(const AllocationFacts& fact
     host.slots = (*group)->slots;
     allocation.hosts.push_back(std::move(host));
   }
-  if ((*group)->least < (*group)->nodes)
-    allocation.least_slots = uint64_t{(*group)->least} * (*group)->slots;
+  if ((*group)->least < (*group)->nodes) allocation.least_hosts = (*group)->least;
   allocation.way_in.launcher = kNodesDial;
   return std::optional<Allocation>(std::move(allocation));
 }

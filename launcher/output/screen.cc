@@ -49,10 +49,9 @@ bool HasColours(const Settings& settings, int fd) {
 }
 
 // What says why the job ended, with its first word in red.
-std::string InColours(std::string text) {
+std::string InColours(const std::string& text) {
   constexpr std::string_view kFirst = "hvdrun:";
-  if (!text.starts_with(kFirst)) return text;
-  return "\x1b[31m" + text.insert(kFirst.size(), "\x1b[0m");
+  return text.starts_with(kFirst) ? Red(kFirst) + text.substr(kFirst.size()) : text;
 }
 
 PrefixStyle StyleOf(const Plan& plan, const Settings& settings, const PrefixTemplate& prefix,

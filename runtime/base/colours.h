@@ -1,10 +1,11 @@
-// Whether text on a descriptor is coloured.
+// Whether text on a descriptor is coloured, and how.
 #ifndef HVD_RUNTIME_BASE_COLOURS_H_
 #define HVD_RUNTIME_BASE_COLOURS_H_
 
 #include <unistd.h>
 
 #include <string>
+#include <string_view>
 
 #include "runtime/base/env.h"
 
@@ -17,9 +18,11 @@ inline bool WantsColours(int fd) {
   return ::isatty(fd) == 1 && GetEnv("TERM").value_or("dumb") != "dumb";
 }
 
-// The text in red, for stderr.
-inline std::string RedOnStderr(std::string text) {
-  return WantsColours(STDERR_FILENO) ? "\x1b[31m" + text + "\x1b[0m" : text;
+inline std::string Red(std::string_view text) { return "\x1b[31m" + std::string(text) + "\x1b[0m"; }
+
+// In red where stderr is coloured.
+inline std::string RedOnStderr(std::string_view text) {
+  return WantsColours(STDERR_FILENO) ? Red(text) : std::string(text);
 }
 
 }  // namespace hvd

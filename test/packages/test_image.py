@@ -38,7 +38,7 @@ class Image:
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", mount, self.root], check=True)
         subprocess.run(["mount", "--rbind", "/dev", self.root / "dev"], check=True)
         subprocess.run(["mount", "--make-rslave", self.root / "dev"], check=True)
-        for file in ("passwd", "group"):  # as in an image of Debian, nobody has the id 1000
+        for file in ("passwd", "group"):  # id 1000 is free, as in a Debian image
             path = pathlib.Path(f"{self.root}/etc/{file}")
             path.write_text("".join(line for line in path.read_text().splitlines(True) if line.split(":")[2] != "1000"))
 

@@ -130,3 +130,12 @@ def hvd(runtime, torch):
     horovod.torch.init()
     yield horovod.torch
     horovod.torch.init()  # a test may have shut it down
+
+
+@pytest.fixture
+def memory(request):
+    """The descriptor of shared memory without a name, of as many bytes as the module's SIZE."""
+    descriptor = os.memfd_create('hvd-commits')
+    os.ftruncate(descriptor, request.module.SIZE)
+    yield descriptor
+    os.close(descriptor)

@@ -18,13 +18,12 @@ def found(generation, number, kept):
     return (generation, number, zlib.crc32(OWNER)), kept
 
 
-
 class Killed(Exception):
     """Stands for the death of a writer."""
 
 
 class MortalStore(CommitStore):
-    """Dies once so many bytes were written."""
+    """Dies after it has written `left` bytes."""
 
     left = None
 
@@ -35,14 +34,6 @@ class MortalStore(CommitStore):
         if len(piece) > self.left:
             raise Killed()
         self.left -= len(piece)
-
-
-@pytest.fixture
-def memory():
-    descriptor = os.memfd_create('commits')
-    os.ftruncate(descriptor, SIZE)
-    yield descriptor
-    os.close(descriptor)
 
 
 def contents(seed, length):

@@ -16,14 +16,6 @@ def text_of(descriptor):
     return '{},{},{}'.format(descriptor, found.st_dev, found.st_ino)
 
 
-@pytest.fixture
-def memory():
-    descriptor = os.memfd_create('hvd-commits')
-    os.ftruncate(descriptor, SIZE)
-    yield descriptor
-    os.close(descriptor)
-
-
 class World:
     """One rank of an elastic world; the test says what the others have."""
 

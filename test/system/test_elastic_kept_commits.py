@@ -32,7 +32,7 @@ class Training:
         return max(map(int, re.findall(rf"pid {pid} has committed step (\d+)", self.text())), default=0)
 
     def await_commits(self, count, more, besides=()):
-        """Until so many processes, without those, have committed so many steps each; returns them."""
+        """Waits until `count` processes, not counting `besides`, have each committed `more` steps; returns them."""
         def fresh():
             return {pid: place for pid, place in self.ranks().items() if pid not in besides}
 

@@ -49,7 +49,7 @@ def test_a_job_on_played_hosts_is_one_job(start):
     def mine():
         return [line[1:3] for line in listed().values() if line[3].endswith(f"sleep {mark}")]
 
-    wait_until("four ranks of one job", lambda: mine() == [["4", "4"]], told=mine)  # between fork and exec one is no worker yet
+    wait_until("four ranks of one job", lambda: mine() == [["4", "4"]], told=mine)  # a worker is counted after its exec
     job.process.send_signal(signal.SIGINT)
     assert job.finish() == 130
 

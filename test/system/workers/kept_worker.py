@@ -2,7 +2,7 @@
 
     kept_worker.py FOLDER [KIB]
 
-Ends once FOLDER/finish exists. Each state has so many KiB.
+Ends once FOLDER/finish exists. Each state holds KIB KiB of data.
 """
 
 import os

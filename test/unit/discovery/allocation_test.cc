@@ -466,7 +466,10 @@ TEST(NodeGroup, TheSchedulerKnowsTheRankOfATask) {
 }
 
 TEST(NodeGroup, ARangeOfNodesIsAnElasticJob) {
-  const auto least = [](const World& world) { return (*world.Find())->least_slots; };
+  const auto least = [](const World& world) {
+    const Allocation allocation = **world.Find();
+    return allocation.least_hosts * *allocation.hosts.front().slots;
+  };
   EXPECT_EQ(least(WithOptions(OfNodes("2:4", 0, "a"))), 12u);
   EXPECT_EQ(least(WithOptions(OfNodes("4:4", 0, "a"))), 0u);
   EXPECT_EQ(least(WithOptions(OfNodes("4", 0, "a"))), 0u);

@@ -92,11 +92,14 @@ class CommitStore:
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
         self._locked = False
 
-    def newest(self):
-        """Finds the newest commit whose contents are whole.
+    def newest_tag(self):
+        """(generation, number, checksum of the owner's name) of the newest commit whose contents are whole, or None."""
+        self.wait()
+        found = self._newest()
+        return None if found is None else found[0]
 
-        Returns: (generation, number, checksum of the owner's name), contents; or None. The contents are a copy.
-        """
+    def newest(self):
+        """As newest_tag(), with a copy of the contents: (tag, contents), or None."""
         self.wait()
         found = self._newest()
         if found is None:

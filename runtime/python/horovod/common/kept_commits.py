@@ -73,7 +73,7 @@ def _descriptor(text):
     if found is None or (found.st_dev, found.st_ino) != (device, number):
         raise CommitRefused('descriptor {} of the command that hvdrun started did not reach this process; let what starts the script '
                             'hand it down'.format(descriptor))
-    os.set_inheritable(descriptor, False)  # the programs that the script starts need it not
+    os.set_inheritable(descriptor, False)  # what the script starts has no use for it
     return descriptor, found.st_size
 
 
@@ -135,13 +135,13 @@ class KeptCommits:
         self._foreign = None
         if self._store is None or not self._writes:
             return None
-        found = self._store.newest()
-        if found is None:
+        tag = self._store.newest_tag()
+        if tag is None:
             return None
-        if found[0][2] != zlib.crc32(owner):
-            self._foreign = found[0][:2]
+        if tag[2] != zlib.crc32(owner):
+            self._foreign = tag[:2]
             return None
-        return found[0][:2]
+        return tag[:2]
 
     def name_foreign(self):
         """Names the newest commit where newest() has not returned it. For a world in which no rank has the state."""

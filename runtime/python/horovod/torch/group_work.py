@@ -267,7 +267,7 @@ _futures = threading.Lock()  # of the fields about futures
 
 
 class _Completer:
-    """The thread that ends works whose future somebody has asked for.
+    """The thread that completes works whose futures the script has asked for.
 
     Works that share a lane, such as the collectives of a group, end in the order of their numbers, which is that of all ranks. Between
     lanes there is no order: one may wait for what a rank does only once a work of another lane is over.
