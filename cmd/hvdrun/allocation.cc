@@ -14,7 +14,7 @@
 #include "discovery/allocations/node_group.h"
 #include "discovery/allocations/task_check.h"
 #include "discovery/this_machine.h"
-#include "launcher/mpi/ask_program.h"
+#include "launcher/external/mpi/ask_program.h"
 #include "runtime/base/env.h"
 #include "runtime/base/read_file.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/bundle/install_paths.h"
-#include "launcher/bundle/package_sources.h"
+#include "launcher/channels/bundle/install_paths.h"
+#include "launcher/channels/bundle/package_sources.h"
 #include "timeline/chrome_text.h"
 
 namespace hvd {

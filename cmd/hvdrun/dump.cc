@@ -6,14 +6,14 @@
 #include <limits>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/jobs/local_jobs.h"
 #include "launcher/live/foreign_views.h"
 #include "launcher/live/stacks_text.h"
 #include "launcher/live/view_client.h"
 #include "launcher/live/view_json.h"
 #include "launcher/live/view_server.h"
-#include "launcher/text/counted.h"
-#include "launcher/text/seconds_text.h"
+#include "launcher/output/text/counted.h"
+#include "launcher/output/text/seconds_text.h"
+#include "launcher/process/jobs/local_jobs.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/text/format.h"
 #include "timeline/chrome_text.h"

@@ -3,7 +3,7 @@
 #include "runtime/base/env.h"
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/environment/shell_exports.h"
+#include "launcher/agent/environment/shell_exports.h"
 
 namespace hvd {
 

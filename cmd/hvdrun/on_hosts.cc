@@ -12,8 +12,8 @@
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
 #include "discovery/host_spec.h"
-#include "launcher/bundle/bundle.h"
-#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/bundle/bundle.h"
+#include "launcher/channels/bundle/remote_script.h"
 #include "launcher/channels/ssh_command.h"
 #include "launcher/output/output.h"
 

@@ -3,8 +3,8 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
-#include "launcher/text/counted.h"
-#include "launcher/text/rank_ranges.h"
+#include "launcher/output/text/counted.h"
+#include "launcher/output/text/rank_ranges.h"
 
 namespace hvd {
 namespace {

@@ -1,8 +1,8 @@
 // hvdrun ps: which jobs of this user run on this machine, and which detached jobs there are, also
 // those that have ended.
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/jobs/dead_jobs.h"
-#include "launcher/jobs/local_jobs.h"
+#include "launcher/process/jobs/dead_jobs.h"
+#include "launcher/process/jobs/local_jobs.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/jobs/dead_jobs.h"
-#include "launcher/jobs/local_jobs.h"
+#include "launcher/process/jobs/dead_jobs.h"
+#include "launcher/process/jobs/local_jobs.h"
 
 namespace hvd {
 namespace {

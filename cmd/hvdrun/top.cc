@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/jobs/local_jobs.h"
 #include "launcher/live/foreign_views.h"
 #include "launcher/live/top_screen.h"
 #include "launcher/live/view_client.h"
@@ -13,6 +12,7 @@
 #include "launcher/live/view_server.h"
 #include "launcher/live/view_table.h"
 #include "launcher/output/output.h"
+#include "launcher/process/jobs/local_jobs.h"
 #include "runtime/base/colours.h"
 #include "runtime/base/env.h"
 

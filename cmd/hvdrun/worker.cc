@@ -5,9 +5,9 @@
 #include <string>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/jobs/job_id.h"
+#include "launcher/external/places/place_holder.h"
 #include "launcher/output/output.h"
-#include "launcher/places/place_holder.h"
+#include "launcher/process/jobs/job_id.h"
 #include "runtime/base/text/number_text.h"
 
 namespace hvd {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "launcher/agent/warden.h"
-#include "launcher/dial/sealed_pump.h"
+#include "launcher/overlay/dial/sealed_pump.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {

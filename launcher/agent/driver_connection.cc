@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/jobs/job_id.h"
+#include "launcher/process/jobs/job_id.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

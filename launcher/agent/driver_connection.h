@@ -18,7 +18,7 @@
 #include "launcher/agent/driver_absence.h"
 #include "launcher/agent/kept_output.h"
 #include "launcher/agent/resume_listener.h"
-#include "launcher/dial/sealed_pump.h"
+#include "launcher/overlay/dial/sealed_pump.h"
 #include "launcher/process/byte_pump.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/status.h"

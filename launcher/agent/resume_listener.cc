@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/jobs/job_id.h"
-#include "launcher/links/pass_descriptors.h"
+#include "launcher/process/jobs/job_id.h"
+#include "launcher/process/links/pass_descriptors.h"
 #include "runtime/net/link.h"
 
 namespace hvd {

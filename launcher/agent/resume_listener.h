@@ -16,7 +16,7 @@
 #include <memory>
 #include <string>
 
-#include "launcher/links/link_listener.h"
+#include "launcher/process/links/link_listener.h"
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 

@@ -8,11 +8,11 @@
 
 #include "launcher/agent/resume_listener.h"
 #include "launcher/agent/warden.h"
-#include "launcher/bundle/remote_script.h"
-#include "launcher/bundle/side_command.h"
-#include "launcher/jobs/job_id.h"
+#include "launcher/channels/bundle/remote_script.h"
+#include "launcher/channels/bundle/side_command.h"
 #include "launcher/output/output.h"
 #include "launcher/process/cgroup.h"
+#include "launcher/process/jobs/job_id.h"
 #include "launcher/process/process_tree.h"
 #include "runtime/net/link.h"
 

@@ -21,7 +21,7 @@
 #include "launcher/agent/workers/worker_signals.h"
 #include "launcher/generation/host_generations.h"
 #include "launcher/live/recorder_reader.h"
-#include "launcher/relay/relay_end.h"
+#include "launcher/overlay/relay/relay_end.h"
 #include "launcher/tuning/job_tuner.h"
 #include "launcher/wire/messages.h"
 

@@ -14,9 +14,9 @@
 #include <system_error>
 #include <utility>
 
-#include "launcher/jobs/job_place.h"
+#include "launcher/output/text/json_field.h"
+#include "launcher/process/jobs/job_place.h"
 #include "launcher/process/proc_file.h"
-#include "launcher/text/json_field.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"

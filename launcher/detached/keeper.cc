@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "discovery/this_machine.h"
-#include "launcher/jobs/job_place.h"
 #include "launcher/output/printed_output.h"
+#include "launcher/process/jobs/job_place.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/exit_status.h"

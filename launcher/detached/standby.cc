@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "launcher/links/record_link.h"
+#include "launcher/process/links/record_link.h"
 #include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"
 

@@ -18,7 +18,7 @@ namespace hvd {
 
 // In the process that is hvdrun from now on.
 struct Succession {
-  UniqueFd link;  // to its standby (launcher/links/record_link.h)
+  UniqueFd link;  // to its standby (launcher/process/links/record_link.h)
   std::optional<std::string>
       record;  // that its predecessor left when it was killed; none: the first
 };

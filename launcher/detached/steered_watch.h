@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-#include "launcher/hosts/host_watch.h"
+#include "launcher/elastic_hosts/host_watch.h"
 
 namespace hvd {
 

@@ -16,8 +16,8 @@
 #include "launcher/doctor/doctor_table.h"
 #include "launcher/doctor/findings/findings.h"
 #include "launcher/driver/agents/agent_connection.h"
-#include "launcher/jobs/job_id.h"
 #include "launcher/output/output.h"
+#include "launcher/process/jobs/job_id.h"
 #include "launcher/process/process_end.h"
 
 namespace hvd {

@@ -16,7 +16,7 @@
 #include "launcher/doctor/probe_directories.h"
 #include "launcher/doctor/probed_hosts.h"
 #include "launcher/doctor/report/doctor_report.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/host_stages.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {

@@ -12,7 +12,7 @@
 #include "launcher/doctor/clock_questions.h"
 #include "launcher/doctor/probed_hosts.h"
 #include "launcher/doctor/report/doctor_report.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/host_stages.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

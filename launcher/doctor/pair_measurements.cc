@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "configs/message_text.h"
-#include "launcher/agent/host/pair_probe.h"
+#include "launcher/agent/inspection/pair_probe.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

@@ -1,6 +1,6 @@
 #include "launcher/doctor/probe_directories.h"
 
-#include "launcher/agent/host/pair_probe.h"
+#include "launcher/agent/inspection/pair_probe.h"
 
 namespace hvd {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "launcher/driver/driver_parts.h"
 #include "launcher/driver/recorder_messages.h"
-#include "launcher/relay/relay_switch.h"
+#include "launcher/overlay/relay/relay_switch.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {

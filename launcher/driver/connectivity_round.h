@@ -10,7 +10,7 @@
 
 #include "launcher/driver/driver_options.h"
 #include "launcher/job/state/job_state.h"
-#include "launcher/tree/tree_router.h"
+#include "launcher/overlay/tree/tree_router.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {

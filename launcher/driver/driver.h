@@ -7,8 +7,8 @@
 
 #include "launcher/channels/factory/channel_factory.h"
 #include "launcher/driver/driver_options.h"
-#include "launcher/hosts/host_watch.h"
-#include "launcher/mpi/launcher_run.h"
+#include "launcher/elastic_hosts/host_watch.h"
+#include "launcher/external/mpi/launcher_run.h"
 
 namespace hvd {
 

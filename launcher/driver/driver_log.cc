@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "configs/message_text.h"
-#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/bundle/remote_script.h"
 
 namespace hvd {
 

@@ -11,10 +11,10 @@
 
 #include "configs/settings.h"
 #include "launcher/driver/takeover/takeover_record.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/host_stages.h"
 #include "launcher/job/policy/elastic_limits.h"
 #include "launcher/output/printed_output.h"
-#include "launcher/text/prefix.h"
+#include "launcher/output/text/prefix.h"
 #include "launcher/wire/plan.h"
 
 namespace hvd {

@@ -8,7 +8,7 @@
 #include "launcher/driver/job_outline.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/job/report/describe_end.h"
-#include "launcher/jobs/job_id.h"
+#include "launcher/process/jobs/job_id.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/text/format.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "launcher/job/state/job_state.h"
-#include "launcher/jobs/driver_status.h"
 #include "launcher/live/job_view.h"
-#include "launcher/verdict/script_verdict.h"
+#include "launcher/process/jobs/driver_status.h"
+#include "launcher/stall/verdict/script_verdict.h"
 
 namespace hvd {
 

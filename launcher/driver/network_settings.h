@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "configs/settings.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/host_stages.h"
 #include "runtime/base/status.h"
 
 namespace hvd {

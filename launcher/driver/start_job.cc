@@ -4,10 +4,10 @@
 
 #include <utility>
 
+#include "launcher/agent/environment/worker_env.h"
 #include "launcher/driver/job_settings.h"
-#include "launcher/environment/worker_env.h"
-#include "launcher/jobs/job_id.h"
 #include "launcher/process/exec_size.h"
+#include "launcher/process/jobs/job_id.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/text/format.h"
 #include "runtime/net/mesh/mesh_address.h"

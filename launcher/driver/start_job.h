@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/bundle/install_paths.h"
+#include "launcher/channels/bundle/install_paths.h"
 #include "launcher/driver/driver_options.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/status.h"

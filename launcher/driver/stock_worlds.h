@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "launcher/driver/driver_options.h"
-#include "launcher/hosts/off_loop.h"
-#include "launcher/stock/own_address.h"
-#include "launcher/stock/stock_server.h"
+#include "launcher/elastic_hosts/off_loop.h"
+#include "launcher/external/stock/own_address.h"
+#include "launcher/external/stock/stock_server.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/status.h"
 

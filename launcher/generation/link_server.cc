@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "launcher/jobs/job_id.h"
+#include "launcher/process/jobs/job_id.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text/format.h"
 #include "runtime/net/namespaces.h"

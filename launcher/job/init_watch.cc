@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launcher/job/state/rank_text.h"
-#include "launcher/text/seconds_text.h"
+#include "launcher/output/text/seconds_text.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

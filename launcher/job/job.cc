@@ -23,7 +23,7 @@
 #include "launcher/job/stall_failure.h"
 #include "launcher/job/state/job_change.h"
 #include "launcher/job/state/rank_text.h"
-#include "launcher/text/seconds_text.h"
+#include "launcher/output/text/seconds_text.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/job/hosts/command_trouble.h"
-#include "launcher/job/hosts/final_plan.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/command_trouble.h"
+#include "launcher/job/host_records/final_plan.h"
+#include "launcher/job/host_records/host_stages.h"
 #include "launcher/job/job_ending.h"
 #include "launcher/job/job_places.h"
 #include "launcher/job/policy/rank_order.h"
-#include "launcher/relay/relay_plan.h"
+#include "launcher/overlay/relay/relay_plan.h"
 #include "runtime/base/exit_status.h"
 #include "runtime/base/status.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/jobs/local_jobs.h"
+#include "launcher/process/jobs/local_jobs.h"
 #include "runtime/base/status.h"
 
 namespace hvd {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/job/hosts/host_clock.h"
+#include "launcher/job/host_records/host_clock.h"
 
 namespace hvd {
 

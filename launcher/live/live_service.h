@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/job/hosts/host_clock.h"
+#include "launcher/job/host_records/host_clock.h"
 #include "launcher/live/host_offset.h"
 #include "launcher/live/job_view.h"
 #include "launcher/live/metrics_server.h"

@@ -9,7 +9,7 @@
 #include <functional>
 #include <string>
 
-#include "launcher/http/http_server.h"
+#include "launcher/live/http/http_server.h"
 #include "runtime/base/status.h"
 
 namespace hvd {

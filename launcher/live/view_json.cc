@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launcher/text/json_field.h"
+#include "launcher/output/text/json_field.h"
 
 namespace hvd {
 namespace {

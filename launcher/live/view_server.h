@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/links/link_listener.h"
+#include "launcher/process/links/link_listener.h"
 #include "runtime/base/status.h"
 
 namespace hvd {

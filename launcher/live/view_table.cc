@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "configs/message_text.h"
-#include "launcher/text/columns.h"
-#include "launcher/text/counted.h"
+#include "launcher/output/text/columns.h"
+#include "launcher/output/text/counted.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/text/format.h"
 

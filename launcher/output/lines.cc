@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "launcher/text/columns.h"
-#include "launcher/text/rank_ranges.h"
+#include "launcher/output/text/columns.h"
+#include "launcher/output/text/rank_ranges.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

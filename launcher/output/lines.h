@@ -15,7 +15,7 @@
 
 #include "launcher/output/line_keeper.h"
 #include "launcher/output/printed_output.h"
-#include "launcher/text/prefix.h"
+#include "launcher/output/text/prefix.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "launcher/text/rank_ranges.h"
+#include "launcher/output/text/rank_ranges.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

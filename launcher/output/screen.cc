@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "launcher/output/lines.h"
-#include "launcher/text/columns.h"
+#include "launcher/output/text/columns.h"
 #include "runtime/base/colours.h"
 #include "runtime/base/env.h"
 #include "runtime/base/text/format.h"

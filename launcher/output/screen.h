@@ -28,7 +28,7 @@
 #include "launcher/output/output_files.h"
 #include "launcher/output/progress.h"
 #include "launcher/output/screen_text.h"
-#include "launcher/text/prefix.h"
+#include "launcher/output/text/prefix.h"
 #include "launcher/wire/messages.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "launcher/verdict/flight_verdict.h"
+#include "launcher/stall/verdict/flight_verdict.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

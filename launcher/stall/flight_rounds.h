@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "launcher/stall/answer_round.h"
-#include "launcher/verdict/script_verdict.h"
+#include "launcher/stall/verdict/script_verdict.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
 

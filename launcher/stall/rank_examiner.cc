@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "launcher/stall/stack_file.h"
-#include "launcher/verdict/python_site.h"
+#include "launcher/stall/verdict/python_site.h"
 
 namespace hvd {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/verdict/foreign_call.h"
+#include "launcher/stall/verdict/foreign_call.h"
 #include "launcher/wire/script_observation.h"
 #include "runtime/base/clock.h"
 

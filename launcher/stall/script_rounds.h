@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/verdict/script_verdict.h"
+#include "launcher/stall/verdict/script_verdict.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {

@@ -8,7 +8,7 @@
 #include "launcher/process/process_tree.h"
 #include "launcher/process/thread_state.h"
 #include "launcher/stall/stack_reader.h"
-#include "launcher/verdict/foreign_call.h"
+#include "launcher/stall/verdict/foreign_call.h"
 
 namespace hvd {
 namespace {

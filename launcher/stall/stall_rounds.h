@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "launcher/stall/answer_round.h"
-#include "launcher/verdict/verdict.h"
+#include "launcher/stall/verdict/verdict.h"
 #include "launcher/wire/messages.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"

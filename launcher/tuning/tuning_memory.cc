@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "launcher/text/json_field.h"
+#include "launcher/output/text/json_field.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/output_file.h"
 #include "runtime/base/read_file.h"

@@ -38,21 +38,21 @@ FORBIDDEN = [
 # Parts of a folder of the launcher -> what of the launcher they may include beside themselves.
 PARTS = {
     "launcher/channels/ssh/keys": ["launcher/process"],
-    "launcher/doctor/findings": ["launcher/bundle", "launcher/doctor/report", "launcher/text"],
-    "launcher/doctor/report": ["launcher/job/hosts"],
-    "launcher/agent/host": ["launcher/agent/workers", "launcher/gpu", "launcher/output", "launcher/process", "launcher/text", "launcher/wire"],
-    "launcher/driver/agents": ["launcher/bundle", "launcher/channels", "launcher/channels/factory", "launcher/job/hosts",
-                               "launcher/jobs", "launcher/text", "launcher/wire"],
-    "launcher/driver/services": ["launcher/job/hosts", "launcher/job/report", "launcher/job/state", "launcher/live", "launcher/tree", "launcher/wire"],
-    "launcher/job/elastic": ["launcher/job/hosts", "launcher/job/policy", "launcher/job/report", "launcher/job/state", "launcher/text",
+    "launcher/doctor/findings": ["launcher/channels/bundle", "launcher/doctor/report", "launcher/output/text"],
+    "launcher/doctor/report": ["launcher/job/host_records"],
+    "launcher/agent/inspection": ["launcher/agent/workers", "launcher/agent/gpu", "launcher/output", "launcher/process", "launcher/output/text", "launcher/wire"],
+    "launcher/driver/agents": ["launcher/channels/bundle", "launcher/channels", "launcher/channels/factory", "launcher/job/host_records",
+                               "launcher/process/jobs", "launcher/output/text", "launcher/wire"],
+    "launcher/driver/services": ["launcher/job/host_records", "launcher/job/report", "launcher/job/state", "launcher/live", "launcher/overlay/tree", "launcher/wire"],
+    "launcher/job/elastic": ["launcher/job/host_records", "launcher/job/policy", "launcher/job/report", "launcher/job/state", "launcher/output/text",
                              "launcher/wire"],
-    "launcher/job/hosts": ["launcher/channels", "launcher/text", "launcher/wire"],
-    "launcher/job/policy": ["launcher/process", "launcher/text", "launcher/wire"],
-    "launcher/job/report": ["launcher/job/hosts", "launcher/job/policy", "launcher/job/state", "launcher/text"],
-    "launcher/job/state": ["launcher/job/hosts", "launcher/job/policy", "launcher/process", "launcher/relay", "launcher/text",
-                           "launcher/verdict", "launcher/wire"],
-    "launcher/agent/workers": ["launcher/bundle", "launcher/environment", "launcher/gpu", "launcher/output", "launcher/places",
-                               "launcher/process", "launcher/stock", "launcher/text", "launcher/wire"],
+    "launcher/job/host_records": ["launcher/channels", "launcher/output/text", "launcher/wire"],
+    "launcher/job/policy": ["launcher/process", "launcher/output/text", "launcher/wire"],
+    "launcher/job/report": ["launcher/job/host_records", "launcher/job/policy", "launcher/job/state", "launcher/output/text"],
+    "launcher/job/state": ["launcher/job/host_records", "launcher/job/policy", "launcher/process", "launcher/overlay/relay", "launcher/output/text",
+                           "launcher/stall/verdict", "launcher/wire"],
+    "launcher/agent/workers": ["launcher/channels/bundle", "launcher/agent/environment", "launcher/agent/gpu", "launcher/output", "launcher/external/places",
+                               "launcher/process", "launcher/external/stock", "launcher/output/text", "launcher/wire"],
 }
 PUBLIC_HEADER = "runtime/include/hvd/"
 
@@ -64,15 +64,15 @@ ADDRESSES = {
     r"fmt/": ["runtime/base/text/format.h", "runtime/base/text/format.cc"],
     r"asio(\.hpp|/)": ["launcher/", "cmd/"],
     r"nlohmann/": ["launcher/detached/detached_job.cc", "launcher/job/error_file.cc", "launcher/doctor/doctor_json.cc", "launcher/live/view_json.cc",
-                   "launcher/text/json_field.h",
+                   "launcher/output/text/json_field.h",
                    "launcher/tuning/tuning_memory.cc", "launcher/tuning/tuning_report.cc",
                    "launcher/tuning/tuning_text.cc", "timeline/report/report_json.cc"],
     r"Eigen/": ["autotune/gaussian_process.cc"],
     r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
     r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
     r"openssl/": ["runtime/net/mesh/mesh_handshake.cc", "runtime/net/sealed_records.cc",
-                  "discovery/ssh_key.cc", "launcher/bundle/packing.cc",
-                  "launcher/adopt/record_seal.cc", "launcher/channels/ssh/keys/private_key.cc"],
+                  "discovery/ssh_key.cc", "launcher/channels/bundle/packing.cc",
+                  "launcher/external/adopt/record_seal.cc", "launcher/channels/ssh/keys/private_key.cc"],
     r"libssh2": ["launcher/channels/ssh/ssh_session.cc"],
     r"cuda": ["runtime/device/", "runtime/backends/nccl/", "runtime/backends/cuda/"],
 }
@@ -353,7 +353,7 @@ def folder_to(depth):
 
 
 # Circles of folders with their sub-folders, by depth: debts, of which none may be added and which are to go.
-CIRCLES = {1: [["runtime", "timeline"]], 2: [["launcher/bundle", "launcher/channels"]]}
+CIRCLES = {1: [["runtime", "timeline"]], 2: [["launcher/channels/bundle", "launcher/channels"]]}
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
@@ -530,7 +530,7 @@ def test_part_rule_refuses():
     assert part_complaints(inside, '#include "launcher/agent/agent.h"')
     assert part_complaints(inside, '#include "launcher/output/screen/a.h"')
     assert not part_complaints(inside, '#include "launcher/wire/plan.h"\n#include "runtime/base/log.h"')
-    assert not part_complaints("launcher/agent/a.cc", '#include "launcher/tree/a.h"')
+    assert not part_complaints("launcher/agent/a.cc", '#include "launcher/overlay/tree/a.h"')
 
 
 def test_type_rule_refuses():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-REMOTE_INSTALL = ROOT / "launcher/bundle/remote_install.sh"
-EMBED = ROOT / "launcher/bundle/embed_script.cmake"
+REMOTE_INSTALL = ROOT / "launcher/channels/bundle/remote_install.sh"
+EMBED = ROOT / "launcher/channels/bundle/embed_script.cmake"
 
 
 def shell_scripts():

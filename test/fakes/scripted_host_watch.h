@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/hosts/answer_history.h"
-#include "launcher/hosts/host_watch.h"
+#include "launcher/elastic_hosts/answer_history.h"
+#include "launcher/elastic_hosts/host_watch.h"
 
 namespace hvd {
 

@@ -3,9 +3,9 @@
 // mpirun says of itself.
 #include <algorithm>
 
-#include "launcher/mpi/mpi_flavor.h"
-#include "launcher/places/place.h"
-#include "launcher/places/place_end.h"
+#include "launcher/external/mpi/mpi_flavor.h"
+#include "launcher/external/places/place.h"
+#include "launcher/external/places/place_end.h"
 #include "test/fuzz/seeds.h"
 
 namespace {

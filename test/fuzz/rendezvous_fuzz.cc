@@ -1,8 +1,8 @@
 // Any bytes as an answer of a key-value server, and as a record in it: refused, or taken and
 // written back the same. Records whose form is right and whose fields are arbitrary get as far as
 // the part of a host; that has exactly the ranks that wait.
-#include "launcher/adopt/http_store.h"
-#include "launcher/adopt/rendezvous_records.h"
+#include "launcher/external/adopt/http_store.h"
+#include "launcher/external/adopt/rendezvous_records.h"
 #include "runtime/net/layout.h"
 #include "test/fuzz/seeds.h"
 

@@ -2,7 +2,7 @@
 // invitation that its agents read.
 #include "launcher/channels/srun_command.h"
 #include "launcher/channels/step/step_lines.h"
-#include "launcher/dial/invitation.h"
+#include "launcher/overlay/dial/invitation.h"
 #include "test/fuzz/seeds.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // Any bytes as requests to the rendezvous of stock Horovod, one after another: each is answered,
 // and the values kept stay within their limit.
-#include "launcher/http/http_request.h"
-#include "launcher/stock/stock_rendezvous.h"
+#include "launcher/external/stock/stock_rendezvous.h"
+#include "launcher/live/http/http_request.h"
 #include "test/fuzz/seeds.h"
 
 namespace {

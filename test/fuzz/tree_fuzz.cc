@@ -1,7 +1,7 @@
 // Any bytes as what a neighbour in the tree of agents says, once its records are open: frames of a
 // stream, then batches from below or messages from above. A node passes on only messages that may
 // be passed on, and to those whom they may concern.
-#include "launcher/tree/agent_tree.h"
+#include "launcher/overlay/tree/agent_tree.h"
 #include "runtime/net/stream.h"
 #include "test/fakes/host_of_rank.h"
 #include "test/fuzz/seeds.h"

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <map>
 
-#include "launcher/agent/host/connectivity_probe.h"
+#include "launcher/agent/inspection/connectivity_probe.h"
 #include "launcher/wire/probe_partners.h"
 
 namespace hvd {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "launcher/job/job.h"
-#include "launcher/tree/agent_tree.h"
+#include "launcher/overlay/tree/agent_tree.h"
 #include "launcher/wire/kv_table.h"
 
 namespace hvd {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/agent/environment/worker_env.h"
 #include "launcher/agent/workers/binding.h"
-#include "launcher/environment/worker_env.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {

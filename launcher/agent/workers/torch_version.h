@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/environment/torch_recorder.h"
+#include "launcher/agent/environment/torch_recorder.h"
 
 namespace hvd {
 

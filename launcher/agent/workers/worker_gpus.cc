@@ -2,8 +2,8 @@
 
 #include <string_view>
 
+#include "launcher/agent/environment/worker_env.h"
 #include "launcher/agent/workers/machine_part.h"
-#include "launcher/environment/worker_env.h"
 
 namespace hvd {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/gpu/gpu_assignment.h"
-#include "launcher/gpu/gpu_devices.h"
+#include "launcher/agent/gpu/gpu_assignment.h"
+#include "launcher/agent/gpu/gpu_devices.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {

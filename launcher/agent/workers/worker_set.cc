@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "launcher/agent/workers/worker_gpus.h"
-#include "launcher/stock/own_address.h"
-#include "launcher/text/counted.h"
+#include "launcher/external/stock/own_address.h"
+#include "launcher/output/text/counted.h"
 #include "runtime/base/cpu_quota.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/time_numbers.h"

@@ -15,15 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/agent/environment/worker_env.h"
+#include "launcher/agent/gpu/gpu_assignment.h"
+#include "launcher/agent/gpu/gpu_devices.h"
 #include "launcher/agent/workers/binding.h"
 #include "launcher/agent/workers/cpu_assignment.h"
 #include "launcher/agent/workers/output_lines.h"
 #include "launcher/agent/workers/stdin_feeder.h"
-#include "launcher/bundle/install_paths.h"
-#include "launcher/environment/worker_env.h"
-#include "launcher/gpu/gpu_assignment.h"
-#include "launcher/gpu/gpu_devices.h"
-#include "launcher/places/place_server.h"
+#include "launcher/channels/bundle/install_paths.h"
+#include "launcher/external/places/place_server.h"
 #include "launcher/process/one_process.h"
 #include "launcher/process/process_host.h"
 #include "launcher/wire/messages.h"

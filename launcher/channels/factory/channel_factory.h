@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "discovery/host_slots.h"
-#include "launcher/bundle/bundle_source.h"
-#include "launcher/bundle/side_command.h"
+#include "launcher/channels/bundle/bundle_source.h"
+#include "launcher/channels/bundle/side_command.h"
 #include "launcher/channels/host_channel.h"
 
 namespace hvd {

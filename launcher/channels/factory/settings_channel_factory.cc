@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "discovery/allocations/slurm_allocation.h"
-#include "launcher/bundle/bundle.h"
+#include "launcher/channels/bundle/bundle.h"
 #include "launcher/channels/command_channel.h"
 #include "launcher/channels/command_end.h"
 #include "launcher/channels/local_channel.h"
 #include "launcher/channels/retrying_channel.h"
 #include "launcher/channels/srun_command.h"
 #include "launcher/channels/ssh/any_ssh_channel.h"
-#include "launcher/jobs/job_id.h"
 #include "launcher/output/stdin_reader.h"
+#include "launcher/process/jobs/job_id.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 

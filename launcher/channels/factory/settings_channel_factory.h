@@ -15,7 +15,7 @@
 
 #include "configs/settings.h"
 #include "discovery/host_slots.h"
-#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/bundle/remote_script.h"
 #include "launcher/channels/factory/channel_factory.h"
 #include "launcher/channels/nodes/node_door.h"
 #include "launcher/channels/srun_command.h"

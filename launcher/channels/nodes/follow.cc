@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "launcher/channels/nodes/node_words.h"
-#include "launcher/dial/connector_loop.h"
-#include "launcher/dial/sealed_pump.h"
+#include "launcher/overlay/dial/connector_loop.h"
+#include "launcher/overlay/dial/sealed_pump.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/env.h"
 #include "runtime/base/text/format.h"

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "launcher/channels/host_channel.h"
-#include "launcher/dial/connector_loop.h"
-#include "launcher/dial/sealed_pump.h"
+#include "launcher/overlay/dial/connector_loop.h"
+#include "launcher/overlay/dial/sealed_pump.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

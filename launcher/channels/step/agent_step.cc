@@ -3,27 +3,27 @@
 #include <asio/post.hpp>
 #include <utility>
 
-#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/bundle/remote_script.h"
 #include "launcher/channels/own_calls.h"
-#include "launcher/dial/invitation.h"
-#include "launcher/dial/sealed_pump.h"
-#include "launcher/jobs/job_id.h"
+#include "launcher/overlay/dial/invitation.h"
+#include "launcher/overlay/dial/sealed_pump.h"
+#include "launcher/process/jobs/job_id.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
-constexpr Duration kHandshakeLimit = std::chrono::seconds(5);
+constexpr Duration kStepHandshakeLimit = std::chrono::seconds(5);
 // From the close of a channel to the end of its connection: the agent ends its workers first.
-constexpr Duration kCloseLimit = std::chrono::seconds(4);
+constexpr Duration kStepCloseLimit = std::chrono::seconds(4);
 // From the end of a connection to the scheduler's words about it.
 constexpr Duration kWordsLimit = std::chrono::seconds(1);
 
 MeshConnectorOptions DoorOptions(const std::string& key) {
   MeshConnectorOptions options;
   options.identity = {key, kDialGeneration, kDriverPeer};
-  options.connect_timeout = options.handshake_timeout = kHandshakeLimit;
+  options.connect_timeout = options.handshake_timeout = kStepHandshakeLimit;
   options.name = [](uint32_t host) { return Format("the agent of host {}", host); };
   options.session_keys = true;
   return options;
@@ -59,7 +59,7 @@ class AgentStep::Member final : public HostChannel {
     closed_ = true;
     if (!pump_) return EndOfLine(ChannelEnd{ChannelStage::kClosed, ""});
     pump_->FinishWriting();
-    later_.After(kCloseLimit, [this] { EndOfLine(ChannelEnd{ChannelStage::kClosed, ""}); });
+    later_.After(kStepCloseLimit, [this] { EndOfLine(ChannelEnd{ChannelStage::kClosed, ""}); });
   }
 
   void Kill() override {

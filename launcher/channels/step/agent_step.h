@@ -18,7 +18,7 @@
 #include "launcher/channels/command_channel.h"
 #include "launcher/channels/host_channel.h"
 #include "launcher/channels/step/step_lines.h"
-#include "launcher/dial/connector_loop.h"
+#include "launcher/overlay/dial/connector_loop.h"
 #include "launcher/process/local_family.h"
 #include "runtime/base/clock.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "launcher/doctor/report/host_facts.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/host_stages.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <variant>
 
-#include "launcher/bundle/remote_script.h"
-#include "launcher/jobs/job_id.h"
-#include "launcher/text/seconds_text.h"
+#include "launcher/channels/bundle/remote_script.h"
+#include "launcher/output/text/seconds_text.h"
+#include "launcher/process/jobs/job_id.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

@@ -20,13 +20,13 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/bundle/bundle_source.h"
-#include "launcher/bundle/side_command.h"
+#include "launcher/channels/bundle/bundle_source.h"
+#include "launcher/channels/bundle/side_command.h"
 #include "launcher/channels/factory/channel_factory.h"
 #include "launcher/channels/host_channel.h"
 #include "launcher/channels/preamble.h"
 #include "launcher/driver/agents/reconnect_policy.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/host_stages.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"

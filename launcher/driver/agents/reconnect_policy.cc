@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/text/seconds_text.h"
+#include "launcher/output/text/seconds_text.h"
 
 namespace hvd {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "launcher/tree/tree_router.h"
+#include "launcher/overlay/tree/tree_router.h"
 #include "launcher/wire/kv_table.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/status.h"

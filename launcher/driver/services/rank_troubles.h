@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-#include "launcher/job/hosts/silent_routes.h"
+#include "launcher/job/host_records/silent_routes.h"
 #include "launcher/job/state/job_state.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"

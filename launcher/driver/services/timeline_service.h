@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/job/hosts/host_clock.h"
+#include "launcher/job/host_records/host_clock.h"
 #include "launcher/live/host_offset.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"

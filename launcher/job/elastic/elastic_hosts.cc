@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "launcher/job/hosts/host_clock.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/host_clock.h"
+#include "launcher/job/host_records/host_stages.h"
 
 namespace hvd {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "launcher/job/elastic/elastic_generations.h"
-#include "launcher/job/hosts/host_stages.h"
-#include "launcher/text/counted.h"
-#include "launcher/text/seconds_text.h"
+#include "launcher/job/host_records/host_stages.h"
+#include "launcher/output/text/counted.h"
+#include "launcher/output/text/seconds_text.h"
 
 namespace hvd {
 namespace {

@@ -14,7 +14,7 @@
 #include "launcher/job/elastic/elastic_seats.h"
 #include "launcher/job/elastic/elastic_shortage.h"
 #include "launcher/job/elastic/elastic_spares.h"
-#include "launcher/text/counted.h"
+#include "launcher/output/text/counted.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

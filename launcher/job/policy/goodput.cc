@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/text/seconds_text.h"
+#include "launcher/output/text/seconds_text.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

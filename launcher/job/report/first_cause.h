@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "launcher/job/hosts/host_clock.h"
+#include "launcher/job/host_records/host_clock.h"
 
 namespace hvd {
 

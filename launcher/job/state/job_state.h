@@ -11,15 +11,15 @@
 #include <variant>
 #include <vector>
 
-#include "launcher/job/hosts/final_plan.h"
-#include "launcher/job/hosts/host_clock.h"
-#include "launcher/job/hosts/host_stages.h"
-#include "launcher/job/hosts/silent_routes.h"
+#include "launcher/job/host_records/final_plan.h"
+#include "launcher/job/host_records/host_clock.h"
+#include "launcher/job/host_records/host_stages.h"
+#include "launcher/job/host_records/silent_routes.h"
 #include "launcher/job/state/elastic_state.h"
 #include "launcher/job/state/rank_record.h"
-#include "launcher/relay/relay_plan.h"
-#include "launcher/verdict/script_verdict.h"
-#include "launcher/verdict/verdict.h"
+#include "launcher/overlay/relay/relay_plan.h"
+#include "launcher/stall/verdict/script_verdict.h"
+#include "launcher/stall/verdict/verdict.h"
 #include "launcher/wire/messages.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"

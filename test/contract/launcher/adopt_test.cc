@@ -1,7 +1,7 @@
 // Ranks that nobody of ours started, with the real adopting agent: they find it, form worlds of one
 // and of several hosts, and hear of each other's ends. A rank is an AgentBootstrap; all of them
 // live in this process.
-#include "launcher/adopt/adopt.h"
+#include "launcher/external/adopt/adopt.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

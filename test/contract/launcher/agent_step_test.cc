@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/bundle/remote_script.h"
 #include "launcher/channels/srun_command.h"
-#include "launcher/jobs/job_id.h"
+#include "launcher/process/jobs/job_id.h"
 #include "launcher/wire/messages.h"
 #include "runtime/net/stream.h"
 #include "test/support/deadline.h"

@@ -19,7 +19,7 @@
 #include "launcher/channels/ssh/ssh_channel.h"
 #include "launcher/channels/ssh_command.h"
 #include "launcher/channels/step/agent_step.h"
-#include "launcher/jobs/job_id.h"
+#include "launcher/process/jobs/job_id.h"
 #include "launcher/wire/messages.h"
 #include "runtime/net/stream.h"
 #include "test/contract/launcher/scripted_channel.h"

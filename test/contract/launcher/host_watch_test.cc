@@ -1,5 +1,5 @@
 // The promises of every HostWatch, checked with real scripts and files.
-#include "launcher/hosts/host_watch.h"
+#include "launcher/elastic_hosts/host_watch.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -19,11 +19,11 @@
 #include <future>
 #include <memory>
 
-#include "launcher/hosts/first_answer.h"
-#include "launcher/hosts/fixed_watch.h"
-#include "launcher/hosts/hostfile_watch.h"
-#include "launcher/hosts/make_host_watch.h"
-#include "launcher/hosts/script_watch.h"
+#include "launcher/elastic_hosts/first_answer.h"
+#include "launcher/elastic_hosts/fixed_watch.h"
+#include "launcher/elastic_hosts/hostfile_watch.h"
+#include "launcher/elastic_hosts/make_host_watch.h"
+#include "launcher/elastic_hosts/script_watch.h"
 #include "launcher/process/process_tree.h"
 #include "runtime/base/env.h"
 #include "runtime/base/unique_fd.h"

@@ -1,6 +1,6 @@
 // Contract of LinkListener: every process of this user that connects reaches the owner, and a
 // process without descriptors neither spins nor forgets the one that waits.
-#include "launcher/links/link_listener.h"
+#include "launcher/process/links/link_listener.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

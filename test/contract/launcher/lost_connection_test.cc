@@ -16,7 +16,7 @@
 
 #include "launcher/agent/resume_listener.h"
 #include "launcher/driver/agents/agent_connection.h"
-#include "launcher/jobs/job_id.h"
+#include "launcher/process/jobs/job_id.h"
 #include "runtime/net/link.h"
 #include "test/contract/launcher/scripted_channel.h"
 #include "test/support/deadline.h"

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/bundle/bundle.h"
-#include "launcher/bundle/bundle_source.h"
-#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/bundle/bundle.h"
+#include "launcher/channels/bundle/bundle_source.h"
+#include "launcher/channels/bundle/remote_script.h"
 #include "launcher/channels/ssh_command.h"
 
 namespace hvd {

@@ -1,6 +1,6 @@
 // The connections between agents, over TCP: with somebody in the middle who changes what passes,
 // and with an agent at the other end that holds the job's key and says what it may not.
-#include "launcher/tree/tree_links.h"
+#include "launcher/overlay/tree/tree_links.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "launcher/tree/tree_member.h"
+#include "launcher/overlay/tree/tree_member.h"
 #include "runtime/net/frame.h"
 #include "runtime/net/sealed_records.h"
 #include "test/support/deadline.h"

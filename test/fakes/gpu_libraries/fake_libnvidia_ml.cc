@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "launcher/gpu/nvml_api.h"
+#include "launcher/agent/gpu/nvml_api.h"
 
 namespace {
 

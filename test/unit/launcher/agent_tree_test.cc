@@ -1,6 +1,6 @@
 // Parents and children in the tree, and the work of a host of the tree on messages that pass
 // through it.
-#include "launcher/tree/agent_tree.h"
+#include "launcher/overlay/tree/agent_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/hosts/answer_history.h"
+#include "launcher/elastic_hosts/answer_history.h"
 
 #include <gtest/gtest.h>
 

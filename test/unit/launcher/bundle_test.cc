@@ -5,10 +5,10 @@
 
 #include <cstring>
 
-#include "launcher/bundle/bundle_source.h"
-#include "launcher/bundle/elf_file.h"
-#include "launcher/bundle/packing.h"
-#include "launcher/bundle/remote_script.h"
+#include "launcher/channels/bundle/bundle_source.h"
+#include "launcher/channels/bundle/elf_file.h"
+#include "launcher/channels/bundle/packing.h"
+#include "launcher/channels/bundle/remote_script.h"
 
 namespace hvd {
 namespace {

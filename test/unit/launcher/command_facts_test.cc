@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "configs/python_command.h"
-#include "launcher/agent/host/find_command.h"
-#include "launcher/job/hosts/command_trouble.h"
+#include "launcher/agent/inspection/find_command.h"
+#include "launcher/job/host_records/command_trouble.h"
 
 namespace hvd {
 namespace {

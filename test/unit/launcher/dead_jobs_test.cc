@@ -1,4 +1,4 @@
-#include "launcher/jobs/dead_jobs.h"
+#include "launcher/process/jobs/dead_jobs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "launcher/agent/host/host_inspection.h"
-#include "launcher/agent/host/pair_probe.h"
+#include "launcher/agent/inspection/host_inspection.h"
+#include "launcher/agent/inspection/pair_probe.h"
 #include "launcher/doctor/doctor_json.h"
 #include "launcher/doctor/doctor_table.h"
 #include "launcher/doctor/examination.h"

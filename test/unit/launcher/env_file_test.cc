@@ -1,4 +1,4 @@
-#include "launcher/environment/env_file.h"
+#include "launcher/agent/environment/env_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launcher/job/hosts/final_plan.h"
+#include "launcher/job/host_records/final_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-#include "launcher/verdict/flight_verdict.h"
+#include "launcher/stall/verdict/flight_verdict.h"
 
 namespace hvd {
 namespace {

@@ -1,5 +1,5 @@
 // What PyTorch's flight recorders add to a verdict.
-#include "launcher/verdict/flight_verdict.h"
+#include "launcher/stall/verdict/flight_verdict.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // In which collective of another library a Python stack stands, and where in the user's script.
-#include "launcher/verdict/foreign_call.h"
+#include "launcher/stall/verdict/foreign_call.h"
 
 #include <gtest/gtest.h>
 

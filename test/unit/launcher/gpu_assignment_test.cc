@@ -1,5 +1,5 @@
 // Which GPU each rank of a host has.
-#include "launcher/gpu/gpu_assignment.h"
+#include "launcher/agent/gpu/gpu_assignment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The GPUs of a host, read from files as the kernel and NVIDIA's driver write them.
-#include "launcher/gpu/gpu_devices.h"
+#include "launcher/agent/gpu/gpu_devices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

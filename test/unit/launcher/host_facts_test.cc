@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/jobs/driver_status.h"
-#include "launcher/jobs/job_id.h"
-#include "launcher/jobs/local_jobs.h"
 #include "launcher/process/cgroup.h"
+#include "launcher/process/jobs/driver_status.h"
+#include "launcher/process/jobs/job_id.h"
+#include "launcher/process/jobs/local_jobs.h"
 #include "launcher/process/oom.h"
 
 namespace hvd {

@@ -1,4 +1,4 @@
-#include "launcher/agent/host/host_identity.h"
+#include "launcher/agent/inspection/host_identity.h"
 
 #include <gtest/gtest.h>
 

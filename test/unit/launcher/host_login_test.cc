@@ -1,4 +1,4 @@
-#include "launcher/environment/host_login.h"
+#include "launcher/agent/environment/host_login.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "launcher/job/hosts/host_clock.h"
+#include "launcher/job/host_records/host_clock.h"
 
 namespace hvd {
 namespace {

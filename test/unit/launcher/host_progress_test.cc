@@ -1,5 +1,5 @@
 // One host on its way to an agent that is ready.
-#include "launcher/job/hosts/host_progress.h"
+#include "launcher/job/host_records/host_progress.h"
 
 #include <gtest/gtest.h>
 

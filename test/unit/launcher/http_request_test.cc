@@ -1,5 +1,5 @@
 // Requests of HTTP: the parts that are read, and the answers of the port for metrics.
-#include "launcher/http/http_request.h"
+#include "launcher/live/http/http_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

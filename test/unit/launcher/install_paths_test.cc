@@ -1,4 +1,4 @@
-#include "launcher/bundle/install_paths.h"
+#include "launcher/channels/bundle/install_paths.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "launcher/bundle/package_sources.h"
+#include "launcher/channels/bundle/package_sources.h"
 #include "test/fakes/temporary_folder.h"
 
 namespace hvd {

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "launcher/text/rank_ranges.h"
+#include "launcher/output/text/rank_ranges.h"
 
 namespace hvd {
 namespace {

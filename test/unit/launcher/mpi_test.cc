@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/mpi/jsrun_command.h"
-#include "launcher/mpi/launcher_end.h"
-#include "launcher/mpi/mpi_command.h"
-#include "launcher/mpi/mpi_flavor.h"
+#include "launcher/external/mpi/jsrun_command.h"
+#include "launcher/external/mpi/launcher_end.h"
+#include "launcher/external/mpi/mpi_command.h"
+#include "launcher/external/mpi/mpi_flavor.h"
 
 namespace hvd {
 namespace {

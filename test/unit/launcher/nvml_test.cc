@@ -1,11 +1,11 @@
 // NVIDIA's management library, played by one that says what HVD_FAKE_NVML tells it.
-#include "launcher/gpu/nvml.h"
+#include "launcher/agent/gpu/nvml.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "launcher/gpu/nvml_api.h"
+#include "launcher/agent/gpu/nvml_api.h"
 
 namespace hvd {
 namespace {

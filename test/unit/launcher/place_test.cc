@@ -1,12 +1,12 @@
 // Places that another launcher gives to ranks.
-#include "launcher/places/place.h"
+#include "launcher/external/places/place.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "launcher/places/place_end.h"
+#include "launcher/external/places/place_end.h"
 
 namespace hvd {
 namespace {

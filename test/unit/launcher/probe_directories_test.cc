@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/agent/host/pair_probe.h"
+#include "launcher/agent/inspection/pair_probe.h"
 
 namespace hvd {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "launcher/agent/resume_listener.h"
-#include "launcher/bundle/side_command.h"
+#include "launcher/channels/bundle/side_command.h"
 
 namespace hvd {
 namespace {

@@ -1,8 +1,8 @@
-#include "launcher/adopt/record_seal.h"
+#include "launcher/external/adopt/record_seal.h"
 
 #include <gtest/gtest.h>
 
-#include "launcher/jobs/job_id.h"
+#include "launcher/process/jobs/job_id.h"
 
 namespace hvd {
 namespace {

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "launcher/relay/relay_end.h"
-#include "launcher/relay/relay_plan.h"
-#include "launcher/relay/relay_probe.h"
-#include "launcher/relay/relay_switch.h"
+#include "launcher/overlay/relay/relay_end.h"
+#include "launcher/overlay/relay/relay_plan.h"
+#include "launcher/overlay/relay/relay_probe.h"
+#include "launcher/overlay/relay/relay_switch.h"
 #include "runtime/net/mesh/mesh_address.h"
 #include "runtime/net/mesh/mesh_connector.h"
 #include "runtime/net/mesh/mesh_handshake.h"

@@ -1,12 +1,12 @@
-#include "launcher/adopt/rendezvous_records.h"
+#include "launcher/external/adopt/rendezvous_records.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "launcher/adopt/adopt.h"
-#include "launcher/adopt/http_store.h"
+#include "launcher/external/adopt/adopt.h"
+#include "launcher/external/adopt/http_store.h"
 
 namespace hvd {
 namespace {

@@ -1,5 +1,5 @@
 // What is said of ranks that wait in collectives of another library.
-#include "launcher/verdict/script_verdict.h"
+#include "launcher/stall/verdict/script_verdict.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "launcher/text/seconds_text.h"
+#include "launcher/output/text/seconds_text.h"
 
 #include <gtest/gtest.h>
 

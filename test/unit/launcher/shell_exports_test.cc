@@ -1,4 +1,4 @@
-#include "launcher/environment/shell_exports.h"
+#include "launcher/agent/environment/shell_exports.h"
 
 #include <gtest/gtest.h>
 

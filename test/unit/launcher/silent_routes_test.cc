@@ -1,4 +1,4 @@
-#include "launcher/job/hosts/silent_routes.h"
+#include "launcher/job/host_records/silent_routes.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/dial/invitation.h"
+#include "launcher/overlay/dial/invitation.h"
 
 namespace hvd {
 namespace {

@@ -1,5 +1,5 @@
 // The answers to workers of stock Horovod.
-#include "launcher/stock/stock_rendezvous.h"
+#include "launcher/external/stock/stock_rendezvous.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which variables of PyTorch's flight recorder a worker gets, by its version.
-#include "launcher/environment/torch_recorder.h"
+#include "launcher/agent/environment/torch_recorder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

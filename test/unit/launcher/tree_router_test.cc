@@ -1,6 +1,6 @@
 // The messages that the driver sends over a host's own stream and those down the tree, and the ones
 // that it takes from each host.
-#include "launcher/tree/tree_router.h"
+#include "launcher/overlay/tree/tree_router.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

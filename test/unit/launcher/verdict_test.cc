@@ -1,5 +1,5 @@
 // The text about a collective that takes too long, by what the agents found out.
-#include "launcher/verdict/verdict.h"
+#include "launcher/stall/verdict/verdict.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/verdict/python_site.h"
+#include "launcher/stall/verdict/python_site.h"
 
 namespace hvd {
 namespace {

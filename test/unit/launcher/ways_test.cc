@@ -5,11 +5,11 @@
 
 #include <set>
 
-#include "launcher/agent/host/connectivity_probe.h"
-#include "launcher/bundle/remote_script.h"
+#include "launcher/agent/inspection/connectivity_probe.h"
+#include "launcher/channels/bundle/remote_script.h"
 #include "launcher/channels/preamble.h"
 #include "launcher/channels/ssh_command.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/host_stages.h"
 #include "launcher/wire/probe_partners.h"
 
 namespace hvd {

@@ -1,4 +1,4 @@
-#include "launcher/environment/worker_env.h"
+#include "launcher/agent/environment/worker_env.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,61 @@
+// HostQuestions: the questions that a driver, or hvdrun doctor, asks an agent about its host before
+// a job starts: its time, the command, the hosts that it reaches, its resources, its speed to
+// others.
+//
+// One thread, that of the io_context; the probes have threads of their own, which end with
+// StopProbes.
+#ifndef HVD_LAUNCHER_AGENT_INSPECTION_HOST_QUESTIONS_H_
+#define HVD_LAUNCHER_AGENT_INSPECTION_HOST_QUESTIONS_H_
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "launcher/agent/inspection/connectivity_probe.h"
+#include "launcher/agent/inspection/examine_child.h"
+#include "launcher/agent/inspection/pair_probe.h"
+#include "launcher/process/spawn.h"
+#include "launcher/wire/messages.h"
+
+namespace hvd {
+
+class HostQuestions {
+ public:
+  HostQuestions(asio::io_context& io, std::function<void(const ToDriver&)> send)
+      : io_(io), send_(std::move(send)) {}
+
+  void Answer(const LookAtCommand& question);
+  void Answer(const AskTime& question);
+  // Both once. `tree_record`: where other agents find this one.
+  void Answer(ProbeConnectivity question, std::string tree_record);
+  void Answer(OpenProbe question);
+  // Nothing without OpenProbe.
+  void Answer(const MeasurePair& question);
+  // Once. The child gets these descriptors.
+  void Answer(const ExamineHost& question, const std::string& job_id, SpawnDescriptors descriptors);
+
+  bool probing() const { return connectivity_ != nullptr; }
+  bool examining() const { return exam_ != nullptr; }
+  // An entry that a probe wanted.
+  void GiveValue(const KeyValue& entry);
+  // Ends the probes and their threads.
+  void StopProbes();
+
+ private:
+  // For threads of probes.
+  void Post(ToDriver message);
+  void Put(uint64_t generation, std::string key, std::string value);
+  void Want(uint64_t generation, std::string key);
+
+  asio::io_context& io_;
+  const std::function<void(const ToDriver&)> send_;
+  std::unique_ptr<ConnectivityProbe> connectivity_;
+  std::unique_ptr<ExamineChild> exam_;
+  std::unique_ptr<PairProbe> pair_probe_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_AGENT_INSPECTION_HOST_QUESTIONS_H_

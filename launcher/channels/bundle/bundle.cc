@@ -1,0 +1,148 @@
+#include "launcher/channels/bundle/bundle.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <vector>
+
+#include "configs/message_text.h"
+#include "launcher/channels/bundle/elf_file.h"
+#include "launcher/channels/bundle/install_paths.h"
+#include "launcher/channels/bundle/package_sources.h"
+#include "launcher/channels/bundle/packing.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kIdDigits = 32;
+constexpr const char* kProgram = "bin/hvdrun";
+const std::string kLibraries = HVD_LIBDIR "/";
+const std::string kPackage = kLibraries + "hvdrun/python/horovod/";
+constexpr const char* kLibrariesOfWheel = "lib/";    // in its package
+constexpr const char* kTime = "--mtime=@315532800";  // 1980: tar warns of earlier files
+
+struct BundledFile {
+  std::string path;  // in the bundle, which is laid out as an installed tree is
+  std::string folder;
+  std::string name;  // in the folder
+  std::string from() const { return folder + "/" + name; }
+};
+
+// A file in memory while it is looked at; pages that nobody looks at are not read.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) {
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat facts {};
+    if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) {
+      error_ = errno;
+      return;
+    }
+    size_ = static_cast<size_t>(facts.st_size);
+    if (size_ == 0) return;
+    void* at = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    if (at == MAP_FAILED) {
+      error_ = errno;
+    } else {
+      at_ = at;
+    }
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() {
+    if (at_ != nullptr) ::munmap(at_, size_);
+  }
+
+  int error() const { return error_; }
+  std::string_view bytes() const {
+    return at_ == nullptr ? std::string_view() : std::string_view(static_cast<char*>(at_), size_);
+  }
+
+ private:
+  void* at_ = nullptr;
+  size_t size_ = 0;
+  int error_ = 0;
+};
+
+// In the order of their names, so that equal installations have equal bundles.
+Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
+  const InstallPaths paths = PathsBeside(executable);
+  const fs::path program = executable;
+  const fs::path libraries = fs::path(paths.runtime).parent_path();
+  std::vector<BundledFile> files = {{kProgram, program.parent_path(), program.filename()}};
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(libraries)) {
+      std::string name = entry.path().filename();
+      if (name.starts_with("libhvd") && name.ends_with(".so"))
+        files.push_back({kLibraries + name, libraries, name});
+    }
+    const fs::path package = PackageSources(paths);
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
+             package, fs::directory_options::follow_directory_symlink)) {
+      const std::string name = entry.path().lexically_relative(package).generic_string();
+      if (entry.path().extension() != ".py" || name.starts_with(kLibrariesOfWheel)) continue;
+      files.push_back({kPackage + name, package, name});
+    }
+  } catch (const fs::filesystem_error& failure) {
+    return InvalidArgument("the files beside " + Printable(executable, kMaxShownPath) +
+                           " cannot be listed: " + failure.code().message());
+  }
+  std::sort(files.begin(), files.end(),
+            [](const BundledFile& a, const BundledFile& b) { return a.path < b.path; });
+  return files;
+}
+
+// The name that tells this file from that of another build.
+Result<std::string> NameOf(const BundledFile& file) {
+  MappedFile mapped(file.from());
+  if (mapped.error() != 0)
+    return SystemError(Printable(file.from(), kMaxShownPath) + " cannot be read", mapped.error());
+  if (file.path.ends_with(".py")) return Sha256Hex(mapped.bytes());
+  Result<std::string> build_id = ElfBuildId(mapped.bytes());
+  if (!build_id.ok())
+    return InvalidArgument(Printable(file.from(), kMaxShownPath) +
+                           " is not what it was built as: " + build_id.status().message());
+  return build_id->empty() ? Sha256Hex(mapped.bytes()) : *build_id;
+}
+
+}  // namespace
+
+Result<std::string> InstalledBuildId(const std::string& executable) {
+  Result<std::vector<BundledFile>> files = FilesOf(executable);
+  if (!files.ok()) return files.status();
+  std::string list;
+  for (const BundledFile& file : *files) {
+    Result<std::string> name = NameOf(file);
+    if (!name.ok()) return name.status();
+    list += file.path + " " + *name + "\n";
+  }
+  return Sha256Hex(list).substr(0, kIdDigits);
+}
+
+Result<std::vector<std::string>> BundleCommand(const std::string& executable, Packing packing) {
+  Result<std::vector<BundledFile>> files = FilesOf(executable);
+  if (!files.ok()) return files.status();
+  std::vector<std::string> argv = {"tar", "--create", "--file=-"};
+  if (packing == Packing::kGzip) argv.push_back("--use-compress-program=gzip -n -3");
+  // Equal installations have equal bundles.
+  argv.insert(argv.end(), {"--format=ustar", "--dereference", "--sort=name", kTime, "--owner=0",
+                           "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"});
+  // All files are named within three folders, wherever those lie.
+  argv.push_back("--transform=s,^," + kPackage + ",;s,^" + kPackage + "hvdrun$," + kProgram +
+                 ",;s,^" + kPackage + "\\(libhvd[^/]*\\.so\\)$," + kLibraries + "\\1,");
+  std::string folder;
+  for (const BundledFile& file : *files) {
+    if (file.folder != folder) argv.push_back("--directory=" + (folder = file.folder));
+    argv.push_back(file.name);
+  }
+  return argv;
+}
+
+}  // namespace hvd

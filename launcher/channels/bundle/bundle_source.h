@@ -1,0 +1,83 @@
+// BundleSource: the bundle for whichever hosts want it, made once for all of them on first demand,
+// by tar. BundleFeed: how much of it one host was sent.
+//
+// Main thread only. The io_context outlives the source, and calls nothing any more when the source
+// ends.
+#ifndef HVD_LAUNCHER_CHANNELS_BUNDLE_BUNDLE_SOURCE_H_
+#define HVD_LAUNCHER_CHANNELS_BUNDLE_BUNDLE_SOURCE_H_
+
+#include <asio/io_context.hpp>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/channels/bundle/bundle.h"
+#include "launcher/process/local_family.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+using SharedBundle = std::shared_ptr<const Bundle>;
+
+class BundleSource {
+ public:
+  using Taker = std::function<void(const Result<SharedBundle>&)>;
+
+  // From the start of tar to its end.
+  static constexpr Duration kLimit = std::chrono::seconds(30);
+
+  // `executable` is hvdrun as it lies here, `family` that of all channels of this process.
+  BundleSource(asio::io_context& io, std::string executable, std::shared_ptr<LocalFamily> family,
+               Duration limit = kLimit);
+  ~BundleSource();
+  BundleSource(const BundleSource&) = delete;
+  BundleSource& operator=(const BundleSource&) = delete;
+
+  // `taker` is called once, later than this call: with the bundle or one sentence.
+  void Get(Packing packing, Taker taker);
+
+ private:
+  class Packer;
+  struct Made {
+    std::unique_ptr<Packer> packer;
+    std::optional<Result<SharedBundle>> bundle;
+    std::vector<Taker> takers;
+  };
+  void Begin(Made& made, Packing packing);
+  void Deliver(Made& made, Result<SharedBundle> bundle);
+
+  asio::io_context& io_;
+  std::string executable_;
+  std::shared_ptr<LocalFamily> family_;
+  Duration limit_;
+  Made made_[2];  // by Packing
+};
+
+// Pure: time is passed in.
+class BundleFeed {
+ public:
+  // Progress is told this often.
+  static constexpr Duration kSay = std::chrono::milliseconds(500);
+
+  void Begin(SharedBundle bundle);
+  // The bytes to send next; empty when there is nothing (more).
+  std::string_view Outgoing() const;
+  void Consume(size_t count) { sent_ += count; }
+  // True at most every kSay, and only if more was sent since the last time.
+  bool Moved(TimePoint now);
+
+ private:
+  std::string header_;
+  SharedBundle bundle_;
+  size_t sent_ = 0, said_ = 0;
+  TimePoint next_{};
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_CHANNELS_BUNDLE_BUNDLE_SOURCE_H_

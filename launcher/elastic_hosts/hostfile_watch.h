@@ -1,0 +1,66 @@
+// HostfileWatch: the hosts of a file that is read again when it changes.
+#ifndef HVD_LAUNCHER_ELASTIC_HOSTS_HOSTFILE_WATCH_H_
+#define HVD_LAUNCHER_ELASTIC_HOSTS_HOSTFILE_WATCH_H_
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "discovery/host_spec.h"
+#include "launcher/elastic_hosts/answer_history.h"
+#include "launcher/elastic_hosts/file_look.h"
+#include "launcher/elastic_hosts/host_watch.h"
+#include "launcher/elastic_hosts/named_hosts.h"
+#include "launcher/elastic_hosts/off_loop.h"
+#include "launcher/elastic_hosts/watch_parts.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct HostfileWatchTimes {
+  Duration pause = std::chrono::seconds(1);           // from one look to the next
+  Duration settled = std::chrono::milliseconds(100);  // so long without a change, and it is read
+};
+
+class HostfileWatch final : public HostWatch {
+ public:
+  // `read`: the hosts of the file. Any thread.
+  using Reader = std::function<Result<std::vector<HostSpec>>(const std::string& path)>;
+
+  HostfileWatch(asio::io_context& io, std::string path, Reader read, const WatchParts& parts,
+                HostfileWatchTimes times = {});
+  ~HostfileWatch() override { Stop(); }
+
+  void Start(std::function<void(const HostAnswer&)> on_answer) override;
+  void Stop() override;
+
+ private:
+  void Look();
+  void LookLater(Duration pause);
+  void OnStamp(const FileStamp& stamp);
+  void Read();
+  void OnRead(const Result<std::vector<HostSpec>>& specs);
+  void Tell(const std::optional<HostAnswer>& answer);
+
+  const std::string path_;
+  const Reader read_;
+  const HostfileWatchTimes times_;
+  std::function<void(const HostAnswer&)> on_answer_;
+  // Handlers that are on their way when the watch stops see that it has.
+  std::shared_ptr<const bool> watching_;
+  asio::steady_timer pause_;
+  OffLoop off_loop_;
+  NamedHosts named_;
+  AnswerHistory history_;
+  std::optional<FileStamp> seen_;   // at the last look
+  std::optional<FileStamp> known_;  // of the file as it was read last
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_ELASTIC_HOSTS_HOSTFILE_WATCH_H_

@@ -1,0 +1,92 @@
+// ScriptRun: one run of a script of the user's, within limits of time and output. It has a session
+// of its own and no stdin, and never outlives this object or this process.
+//
+// One thread, that of the io_context, and the main thread of the process (spawn.h).
+#ifndef HVD_LAUNCHER_ELASTIC_HOSTS_SCRIPT_RUN_H_
+#define HVD_LAUNCHER_ELASTIC_HOSTS_SCRIPT_RUN_H_
+
+#include <sys/types.h>
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/process/byte_pump.h"
+#include "launcher/process/local_family.h"
+#include "launcher/process/process_end.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/unique_fd.h"
+
+namespace hvd {
+
+struct Script {
+  std::string command;  // for /bin/sh -c
+  std::vector<std::string> environment;
+  std::string directory;
+};
+
+struct ScriptLimits {
+  Duration time = std::chrono::seconds(20);
+  size_t output = size_t{1} << 20;  // bytes of stdout
+};
+
+struct ScriptOutcome {
+  enum class How {
+    kExited,      // `end` says how
+    kTooSlow,     // was ended after the limit
+    kTooMuch,     // was ended because it printed more than the limit
+    kNotStarted,  // `reason` says why
+  };
+  How how = How::kExited;
+  ProcessEnd end = {};
+  std::string output;  // stdout
+  std::string said;    // the end of stderr
+  std::string reason = {};
+};
+
+class ScriptRun {
+ public:
+  // `done` is called once by the io_context, unless the object goes before.
+  ScriptRun(asio::io_context& io, std::shared_ptr<LocalFamily> family, ScriptLimits limits,
+            std::function<void(ScriptOutcome)> done);
+  // Ends what still runs.
+  ~ScriptRun();
+  ScriptRun(const ScriptRun&) = delete;
+
+  // Once.
+  void Start(const Script& script);
+
+ private:
+  using How = ScriptOutcome::How;
+
+  void WaitForChild();
+  void OnOutput(std::string_view bytes);
+  void EndIfOver();
+  void Finish(How how);
+  void EndProcesses();
+  std::unique_ptr<BytePump> Reader(UniqueFd end, std::function<void(std::string_view)> on_bytes,
+                                   bool& ended);
+
+  asio::io_context& io_;
+  std::shared_ptr<LocalFamily> family_;
+  ScriptLimits limits_;
+  std::function<void(ScriptOutcome)> done_;
+  asio::signal_set child_signal_;
+  asio::steady_timer limit_;
+  // Handlers that are on their way when this object goes see that it has gone.
+  std::shared_ptr<const bool> here_ = std::make_shared<const bool>(true);
+  std::unique_ptr<BytePump> output_, errors_;
+  UniqueFd guard_;  // closed: the guardian ends all of the script's process group
+  pid_t pid_ = 0;
+  ScriptOutcome outcome_;
+  bool output_ended_ = false, errors_ended_ = false, last_words_ = false, finished_ = false;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_ELASTIC_HOSTS_SCRIPT_RUN_H_

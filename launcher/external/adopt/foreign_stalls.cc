@@ -1,0 +1,79 @@
+#include "launcher/external/adopt/foreign_stalls.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "launcher/external/adopt/rank_stderr.h"
+#include "runtime/base/log.h"
+
+namespace hvd {
+namespace {
+
+// Where all ranks of the world are. Hosts other than `own` have no name.
+Plan PlanOf(const HostWorld& world, uint32_t own) {
+  Plan plan;
+  Result<std::vector<RankPlace>> places = PlacesOf(world.layout, world.size);
+  if (!places.ok()) return plan;
+  for (uint32_t rank = 0; rank < world.size; ++rank) {
+    const uint32_t host = (*places)[rank].host;
+    if (plan.hosts.size() <= host) plan.hosts.resize(host + 1);
+    plan.ranks.push_back({.rank = rank, .host = host});
+  }
+  if (own < plan.hosts.size()) plan.hosts[own] = world.host;
+  return plan;
+}
+
+}  // namespace
+
+ForeignStalls::ForeignStalls(asio::io_context& io, const Clock& clock, Endless endless)
+    : clock_(clock),
+      endless_(std::move(endless)),
+      examiner_(io, clock, [this](const ToDriver& message) { Take(message); }),
+      rounds_([this](uint32_t host, const ExamineRanks& question) {
+        if (host == own_host_) examiner_.Answer(question);
+      }),
+      limit_timer_(io) {}
+
+void ForeignStalls::Watch(const HostGenerations& generations) {
+  generations_ = &generations;
+  examiner_.Watch(generations);
+}
+
+void ForeignStalls::Take(const ToDriver& message) {
+  const TimePoint now = clock_.Now();
+  if (const auto* seen = std::get_if<StallSeen>(&message)) {
+    const HostWorld& world = generations_->world();
+    own_host_ = world.slots.empty() ? 0 : world.slots[0].host;
+    plan_ = PlanOf(world, own_host_);
+    waiting_ = seen->waiting;
+    if (!plan_.ranks.empty()) rounds_.Begin(plan_, *seen, now);
+  } else if (const auto* answer = std::get_if<RanksExamined>(&message)) {
+    if (Status taken = rounds_.Take(plan_, own_host_, *answer); !taken.ok())
+      LogError(taken.message());
+  }
+  Conclude();
+}
+
+void ForeignStalls::Conclude() {
+  if (const std::optional<StallExplained> stall = rounds_.Result(plan_, clock_.Now())) {
+    Tell(*stall);
+    if (stall->verdict.never_ends) endless_(stall->generation, EndlessText(stall->verdict));
+  }
+  if (rounds_.NextTick() == TimePoint::max()) return;
+  limit_timer_.expires_at(rounds_.NextTick());
+  limit_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) Conclude();
+  });
+}
+
+// To the rank that waits: the one that hangs may have closed everything.
+void ForeignStalls::Tell(const StallExplained& stall) const {
+  const std::string text = "[hvdrun agent] " + StallText(stall.verdict) + "\n";
+  for (uint32_t slot = 0; slot < generations_->slots().size(); ++slot) {
+    if (generations_->world().RankOf(slot) == waiting_)
+      (void)WriteToStderrOf(generations_->PidOf(slot), text);
+  }
+}
+
+}  // namespace hvd

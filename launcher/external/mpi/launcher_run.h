@@ -1,0 +1,56 @@
+// LauncherRun: mpirun or jsrun as a child of hvdrun. Its end is reported once, with what it said.
+//
+// One thread, that of the io_context.
+#ifndef HVD_LAUNCHER_EXTERNAL_MPI_LAUNCHER_RUN_H_
+#define HVD_LAUNCHER_EXTERNAL_MPI_LAUNCHER_RUN_H_
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/channels/command_channel.h"
+#include "launcher/external/mpi/launcher_end.h"
+#include "launcher/process/local_family.h"
+#include "launcher/wire/plan.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+class LauncherRun final : private ChannelObserver {
+ public:
+  using OnOver = std::function<void(const LauncherEnd&)>;
+
+  LauncherRun(asio::io_context& io, std::vector<std::string> command,
+              std::shared_ptr<LocalFamily> family, OnOver on_over);
+
+  void Start() { channel_.Open(*this); }
+  // It ends by itself when its processes have ended, and gets a moment for that. `silent`: it does
+  // not, and gets none.
+  void End(bool silent);
+  bool over() const { return over_; }
+  const std::vector<std::string>& command() const { return command_; }
+
+ private:
+  void OnStage(ChannelStage) override {}
+  void OnBytes(std::string_view) override {}  // the ranks speak to their agents
+  void OnWritable() override {}
+  void OnEnd(const ChannelEnd& end) override;
+
+  const std::vector<std::string> command_;
+  OnOver on_over_;
+  LauncherEnd end_;
+  bool over_ = false;
+  CommandChannel channel_;
+};
+
+// Makes the one of a job whose plan is final. `cpus`: of each of its hosts, by number.
+using LauncherMaker = std::function<Result<std::unique_ptr<LauncherRun>>(
+    asio::io_context& io, const Plan& plan, const std::vector<uint32_t>& cpus,
+    LauncherRun::OnOver on_over)>;
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_EXTERNAL_MPI_LAUNCHER_RUN_H_

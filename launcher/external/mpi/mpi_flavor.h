@@ -1,0 +1,26 @@
+// Which MPI an mpirun belongs to, by what `mpirun --version` says of itself. Pure.
+#ifndef HVD_LAUNCHER_EXTERNAL_MPI_MPI_FLAVOR_H_
+#define HVD_LAUNCHER_EXTERNAL_MPI_MPI_FLAVOR_H_
+
+#include <optional>
+#include <string>
+
+namespace hvd {
+
+enum class MpiFlavor { kOpenMpi, kSpectrum, kMpich, kIntel };
+
+struct MpiVersion {
+  MpiFlavor flavor = MpiFlavor::kOpenMpi;
+  int major = 0;     // 0: not known
+  std::string name;  // "Open MPI 4.1.4"
+};
+
+// Nothing for words of no MPI that is known here.
+std::optional<MpiVersion> ReadMpiVersion(const std::string& said);
+
+// The argument that it does not know, by what it said when it was given some; empty: it knows all.
+std::string UnknownArgument(const std::string& said);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_EXTERNAL_MPI_MPI_FLAVOR_H_

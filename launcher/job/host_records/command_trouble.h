@@ -1,0 +1,30 @@
+// Compares what the hosts have under the name of the command. Pure.
+#ifndef HVD_LAUNCHER_JOB_HOST_RECORDS_COMMAND_TROUBLE_H_
+#define HVD_LAUNCHER_JOB_HOST_RECORDS_COMMAND_TROUBLE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/wire/command_facts.h"
+
+namespace hvd {
+
+// Some of the hosts cannot start the command: one sentence for all of them, and the exit code of a
+// shell. Nothing when all can, or nobody looked.
+struct CommandTrouble {
+  int exit_code = 127;
+  std::string sentence;  // without a full stop
+
+  bool operator==(const CommandTrouble&) const = default;
+};
+std::optional<CommandTrouble> FindCommandTrouble(const std::vector<std::string>& hosts,
+                                                 const std::vector<CommandFacts>& facts);
+
+// A sentence when the command is a Python that is not the same everywhere, else "".
+std::string PythonsDiffer(const std::vector<std::string>& hosts,
+                          const std::vector<CommandFacts>& facts);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_HOST_RECORDS_COMMAND_TROUBLE_H_

@@ -1,0 +1,79 @@
+// When something happened on another host, by our own steady clock. Steady clocks count from the
+// boot of their host (or from anything, in a time namespace), so a stamp of one host says nothing
+// beside a stamp of another. The host is asked for its time; its answer was given at some moment
+// between our question and its arrival, and half of that round trip is how far off we may be. Two
+// answers tell how much faster than ours its clock runs. Pure.
+#ifndef HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_CLOCK_H_
+#define HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_CLOCK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "launcher/wire/messages.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+// One question and its answer.
+struct ClockReading {
+  TimePoint asked{}, answered{};  // by our clock
+  int64_t told_ns = 0;            // what the host's clock showed in between
+};
+
+class HostClock {
+ public:
+  // A host that has not been asked yet.
+  HostClock() = default;
+  // A host whose clock is ours.
+  static HostClock Ours();
+
+  // A reading that contradicts the former ones (the host was suspended, or we were) replaces them.
+  void Add(const ClockReading& reading);
+
+  // By our clock; the truth is at most `uncertainty` earlier or later.
+  struct Moment {
+    TimePoint at{};
+    Duration uncertainty{};
+  };
+  // Of a stamp of the host's clock, by the reading that is most certain about it. Nothing before
+  // the first reading.
+  std::optional<Moment> Convert(int64_t stamp_ns) const;
+
+ private:
+  Moment ConvertBy(const ClockReading& reading, int64_t stamp_ns) const;
+  void MeasureRate();
+
+  bool ours_ = false;
+  double rate_ = 0;                     // nanoseconds that it gains in one of ours
+  std::vector<ClockReading> readings_;  // the oldest first
+};
+
+// When to ask which host: some questions one after another as soon as it is there, then one every
+// few seconds, never two at a time. A question that was under way for long (the connection was lost
+// and made anew) makes a reading of great uncertainty, which does no harm.
+class ClockSchedule {
+ public:
+  explicit ClockSchedule(size_t hosts) : hosts_(hosts) {}
+
+  void AddHost() { hosts_.emplace_back(); }
+  // Its agent is there: it may be asked from now on.
+  void Begin(uint32_t host) { hosts_[host].there = true; }
+  // The question that is due for this host, if there is one; it counts as asked.
+  std::optional<AskTime> Next(uint32_t host, TimePoint now);
+  // Nothing when the answer is to no question of ours.
+  std::optional<ClockReading> Take(uint32_t host, const TimeTold& told, TimePoint now);
+
+ private:
+  struct Host {
+    bool there = false;
+    uint32_t asked = 0, answered = 0;  // so many questions
+    TimePoint asked_at{};
+  };
+  std::vector<Host> hosts_;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_CLOCK_H_

@@ -1,0 +1,70 @@
+// HostProgress: how far one host has come on its way from a name to an agent that is ready: its
+// stage, since when, whether that is slow or too long, and what stopped it. Pure: time is passed
+// in.
+#ifndef HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_PROGRESS_H_
+#define HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_PROGRESS_H_
+
+#include <string>
+
+#include "launcher/job/host_records/stage_words.h"
+#include "runtime/base/clock.h"
+
+namespace hvd {
+
+class HostProgress {
+ public:
+  // A host that has not come further for so long is named, one that is sent hvdrun or tried again
+  // sooner.
+  static constexpr Duration kSlow = std::chrono::seconds(10);
+  static constexpr Duration kSending = std::chrono::seconds(1);
+  static constexpr Duration kTroubled = std::chrono::seconds(2);
+
+  // Nothing changes any more once it has failed.
+  void Begin(TimePoint now) { since_ = began_ = now; }
+  void Enter(HostStage stage, TimePoint now);
+  // A try in this stage was in vain, and another one is made. The limit counts from the first try
+  // on.
+  void Trouble(HostStage stage, std::string reason);
+  void Fail(std::string reason);
+  // So much time does not count.
+  void Shift(Duration away);
+
+  HostStage stage() const { return stage_; }
+  bool failed() const { return stage_ == HostStage::kFailed; }
+  // Where it was when it failed.
+  HostStage failed_in() const { return failed_in_; }
+  // A try was in vain, and no other one has come further.
+  bool tried_again() const { return !trouble_.empty() && stage_ == troubled_in_; }
+  // Why the last try was in vain; "": none was, or it has come further.
+  const std::string& trouble() const { return trouble_; }
+
+  // When something is to be said or done about it; `limit`: of its stage. TimePoint::max(): never.
+  TimePoint NextDue(Duration limit) const;
+  // It is on its way, and in its stage for as long as that may take.
+  bool IsOver(Duration limit, TimePoint now) const;
+  // It is on its way, was not named in this stage, and now is to be.
+  bool IsSlow(TimePoint now) const;
+  // The words of the line that names it, "logging in for 10 s"; "": it is sent hvdrun. It counts as
+  // named from now on.
+  std::string TakeSlow();
+  // The reason of its failure once its stage is over: "it took longer than 10 s; ...", with advice.
+  std::string OverText(Duration limit) const;
+  // "logging in: REASON" of one that failed, "still logging in", "ready".
+  std::string StateText() const;
+
+ private:
+  Duration SlowAfter() const;
+
+  HostStage stage_ = HostStage::kResolve;
+  HostStage failed_in_ = HostStage::kResolve;
+  TimePoint since_{};                            // the limit counts from here
+  TimePoint began_{};                            // the same, unless it entered the stage again
+  bool named_ = false;                           // as slow
+  std::string trouble_;                          // of the last try in vain
+  HostStage troubled_in_ = HostStage::kResolve;  // if that is where it is, it is tried again
+  std::string reason_;                           // of its failure
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_PROGRESS_H_

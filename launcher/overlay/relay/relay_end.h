@@ -1,0 +1,93 @@
+// RelayEnd: the agent's part of connections between ranks whose hosts do not reach each other
+// (relay_switch.h has the driver's). Where a rank of this host asks for the address of one that
+// cannot be reached, it is told a port on 127.0.0.1; bytes sent there go through the driver to the
+// agent of the other host, which connects to the listener that its own rank has put into the
+// directory. Handshake and frames of the mesh pass as they are: the relay knows no more than who
+// may be connected to whom.
+//
+// Nobody gets in without the job's key: a connection is passed on once it began with a hello of the
+// mesh that proves it. Owned by the agent; one thread, that of the io_context.
+#ifndef HVD_LAUNCHER_OVERLAY_RELAY_RELAY_END_H_
+#define HVD_LAUNCHER_OVERLAY_RELAY_RELAY_END_H_
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/overlay/relay/relay_probe.h"
+#include "launcher/overlay/relay/relay_socket.h"
+#include "launcher/wire/messages.h"
+#include "runtime/net/layout.h"
+
+namespace hvd {
+
+class RelayPort;
+
+class RelayEnd {
+ public:
+  using Teller = std::function<void(const ToDriver& message)>;
+
+  RelayEnd(asio::io_context& io, Teller tell);
+  ~RelayEnd();
+  RelayEnd(const RelayEnd&) = delete;
+
+  // Which hosts need the relay; measures the way to each.
+  void Use(const UseRelay& use);
+  // The job's key, and where all ranks are.
+  void SetWorld(std::string job_key, std::vector<RankPlace> places);
+  // Ports and addresses of an earlier generation are gone; its connections end with their ranks.
+  void BeginGeneration(uint64_t generation);
+  // A rank of this host put an entry into the directory.
+  void NoteEntry(uint64_t generation, const std::string& key, const std::string& value);
+  // The value of an entry as ranks of this host are told it.
+  std::string ValueFor(uint64_t generation, const std::string& key, const std::string& value);
+
+  void Take(const RelayOpen& open);
+  void Take(const RelayData& data);
+  void Take(const RelayClose& close);
+  void Take(const RelayCredit& credit);
+  // Ends everything, without a word.
+  void Close();
+
+ private:
+  struct Connection {
+    std::shared_ptr<RelaySocket> socket;  // empty: a probe of another host's
+    uint64_t owed = 0;                    // credit not returned yet
+  };
+  struct Probe {
+    uint32_t host;
+    RelayProbe probe;
+  };
+
+  void Accepted(uint32_t host, uint32_t rank, UniqueFd socket, std::string hello);
+  void Add(uint64_t id, UniqueFd socket);
+  void Taken(uint64_t id, uint64_t bytes, uint64_t at_least);
+  void Ended(uint64_t id);
+  void Drive(uint64_t id);
+  void WatchProbes();
+  uint64_t NextId() { return (static_cast<uint64_t>(host_) << 32) | ++last_number_; }
+
+  asio::io_context& io_;
+  Teller tell_;
+  asio::steady_timer probe_timer_;
+  uint32_t host_ = 0;
+  std::set<uint32_t> relayed_;  // hosts
+  std::string job_key_;
+  std::vector<RankPlace> places_;
+  uint64_t generation_ = 0;
+  std::map<uint32_t, std::string> records_;               // of ranks of this host, by rank
+  std::map<uint32_t, std::unique_ptr<RelayPort>> ports_;  // by rank on another host
+  std::map<uint64_t, Connection> connections_;
+  std::map<uint64_t, Probe> probes_;
+  uint32_t last_number_ = 0;
+};
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_OVERLAY_RELAY_RELAY_END_H_

@@ -1,0 +1,165 @@
+#include "launcher/overlay/relay/relay_port.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/steady_timer.hpp>
+#include <cerrno>
+#include <deque>
+#include <utility>
+
+#include "runtime/base/text/format.h"
+
+namespace hvd {
+namespace {
+
+using asio::posix::stream_descriptor;
+
+constexpr size_t kMostGuests = 64;  // the oldest goes first
+constexpr auto kHelloLimit = std::chrono::seconds(10);
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+constexpr int kBacklog = 64;
+
+// Somebody who has not said its hello yet.
+struct Guest {
+  Guest(asio::io_context& io, UniqueFd fd, const MeshIdentity& expected)
+      : socket(io, fd.Release()), limit(io), check(expected) {}
+
+  void Close() {
+    asio::error_code ignored;
+    socket.close(ignored);
+    limit.cancel();
+  }
+
+  stream_descriptor socket;
+  asio::steady_timer limit;
+  MeshResponder check;
+  std::string hello;
+};
+
+}  // namespace
+
+class RelayPort::Guests : public std::enable_shared_from_this<Guests> {
+ public:
+  Guests(asio::io_context& io, UniqueFd listener, MeshIdentity expected, OnConnection on_connection)
+      : io_(io),
+        listener_(io, listener.Release()),
+        pause_(io),
+        expected_(std::move(expected)),
+        on_connection_(std::move(on_connection)) {}
+
+  void WaitToAccept() {
+    listener_.async_wait(stream_descriptor::wait_read,
+                         [self = shared_from_this()](const asio::error_code& error) {
+                           if (!error && self->listener_.is_open()) self->Accept();
+                         });
+  }
+
+  void Close() {
+    on_connection_ = nullptr;
+    asio::error_code ignored;
+    listener_.close(ignored);
+    pause_.cancel();
+    for (auto& guest : guests_) guest->Close();
+    guests_.clear();
+  }
+
+  uint16_t port() {
+    sockaddr_in address{};
+    socklen_t length = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    return ::getsockname(listener_.native_handle(), generic, &length) == 0 ? ntohs(address.sin_port)
+                                                                           : uint16_t{0};
+  }
+
+ private:
+  void Accept() {
+    UniqueFd socket(
+        ::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid() && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+      return Pause();
+    if (socket.valid()) {
+      if (guests_.size() >= kMostGuests) Drop(guests_.front());
+      auto guest = std::make_shared<Guest>(io_, std::move(socket), expected_);
+      guests_.push_back(guest);
+      guest->limit.expires_after(kHelloLimit);
+      guest->limit.async_wait([self = shared_from_this(), guest](const asio::error_code& error) {
+        if (!error) self->Drop(guest);
+      });
+      WaitForHello(guest);
+    }
+    WaitToAccept();
+  }
+
+  // Out of descriptors, most likely.
+  void Pause() {
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
+      if (!error && self->listener_.is_open()) self->WaitToAccept();
+    });
+  }
+
+  void WaitForHello(const std::shared_ptr<Guest>& guest) {
+    guest->socket.async_wait(stream_descriptor::wait_read,
+                             [self = shared_from_this(), guest](const asio::error_code& error) {
+                               if (!error && guest->socket.is_open()) self->ReadHello(guest);
+                             });
+  }
+
+  // Not a byte beyond the hello: the relay reads the rest.
+  void ReadHello(const std::shared_ptr<Guest>& guest) {
+    std::array<char, 256> bytes;
+    ssize_t got = ::recv(guest->socket.native_handle(), bytes.data(),
+                         std::min(bytes.size(), guest->check.Wanted()), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return WaitForHello(guest);
+    if (got <= 0) return Drop(guest);
+    guest->hello.append(bytes.data(), static_cast<size_t>(got));
+    Result<std::string> answer = guest->check.Receive({bytes.data(), static_cast<size_t>(got)});
+    if (!answer.ok()) return Drop(guest);
+    if (answer->empty()) return WaitForHello(guest);
+    // The answer that counts is that of the rank.
+    UniqueFd socket(guest->socket.release());
+    std::string hello = std::move(guest->hello);
+    Drop(guest);
+    if (on_connection_) on_connection_(std::move(socket), std::move(hello));
+  }
+
+  void Drop(std::shared_ptr<Guest> guest) {
+    guest->Close();
+    std::erase(guests_, guest);
+  }
+
+  asio::io_context& io_;
+  stream_descriptor listener_;
+  asio::steady_timer pause_;
+  const MeshIdentity expected_;
+  OnConnection on_connection_;
+  std::deque<std::shared_ptr<Guest>> guests_;
+};
+
+Result<std::unique_ptr<RelayPort>> RelayPort::Open(asio::io_context& io, MeshIdentity expected,
+                                                   OnConnection on_connection) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (!socket.valid() ||
+      ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    return SystemError("no port on 127.0.0.1 could be opened for relayed connections", errno);
+  }
+  auto guests = std::make_shared<Guests>(io, std::move(socket), std::move(expected),
+                                         std::move(on_connection));
+  guests->WaitToAccept();
+  return std::unique_ptr<RelayPort>(new RelayPort(std::move(guests)));
+}
+
+RelayPort::~RelayPort() { guests_->Close(); }
+
+std::string RelayPort::endpoint() const { return Format("127.0.0.1:{}", guests_->port()); }
+
+}  // namespace hvd

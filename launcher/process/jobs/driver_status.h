@@ -1,0 +1,63 @@
+// Asking a driver how its job fares: it listens at an abstract unix address that has the job's id
+// in its name, and writes two numbers to every process of its user (or root) that connects. So
+// `hvdrun ps` sees a job whose ranks are all on other hosts. Nothing is read from the one that
+// asks, and nothing is left behind.
+#ifndef HVD_LAUNCHER_PROCESS_JOBS_DRIVER_STATUS_H_
+#define HVD_LAUNCHER_PROCESS_JOBS_DRIVER_STATUS_H_
+
+#include <sys/types.h>
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/process/links/link_listener.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace hvd {
+
+struct JobCounts {
+  uint32_t size = 0;   // ranks of the job
+  uint32_t alive = 0;  // those that run, on all hosts
+};
+
+// The driver's side. One thread, that of the io_context.
+class DriverStatusListener {
+ public:
+  DriverStatusListener(asio::io_context& io, std::function<JobCounts()> counts);
+
+  // When it cannot listen, the job is listed by its processes on this machine alone.
+  Status Open(const std::string& job_id);
+
+ private:
+  void Answer(const LinkClient& client);
+
+  std::function<JobCounts()> counts_;
+  LinkListener listener_;
+};
+
+// A driver of this user in this network namespace.
+struct DriverSeen {
+  std::string job;
+  pid_t pid = 0;
+  std::optional<JobCounts> counts;  // none: it did not answer in time
+};
+
+// Asks all that listen, and waits no longer than `limit` for all of them together.
+std::vector<DriverSeen> AskDrivers(Duration limit);
+
+// The ids of the jobs whose drivers listen, by the text of /proc/net/unix; each once. Pure.
+std::vector<std::string> DriversIn(std::string_view unix_sockets);
+
+// The text that the driver writes, and its reader. Pure.
+std::string JobCountsText(const JobCounts& counts);
+std::optional<JobCounts> ParseJobCounts(std::string_view text);
+
+}  // namespace hvd
+
+#endif  // HVD_LAUNCHER_PROCESS_JOBS_DRIVER_STATUS_H_
