@@ -79,6 +79,37 @@ std::string WithProposal(const std::string& warning, std::string_view name,
   return warning + "; did you mean " + std::string(prefix) + std::string(nearest) + "?";
 }
 
+std::string_view LastPart(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+// The setting whose flag has the last part of `key` as its name; null if there is none.
+const Row* RowNamedAs(std::string_view key) {
+  for (const Row& row : SettingRows()) {
+    std::string name(row.name);
+    std::replace(name.begin(), name.end(), '-', '_');
+    if (!row.hidden && !row.flags.empty() && name == LastPart(key)) return &row;
+  }
+  return nullptr;
+}
+
+// A file's section alone makes no key like another: launcher.timeout is not launcher.stage_timeouts.
+std::vector<std::string_view> KeysLike(std::string_view key,
+                                       const std::vector<std::string_view>& known) {
+  std::vector<std::string_view> like;
+  for (std::string_view each : known) {
+    const std::string_view last = LastPart(each);
+    if (!NearestOf(LastPart(key), {&last, 1}).empty()) like.push_back(each);
+  }
+  return like;
+}
+
+std::string UnknownKeyText(std::string_view key, const std::vector<std::string_view>& known) {
+  const std::string unknown = " is not a setting and has no effect";
+  const Row* row = RowNamedAs(key);
+  if (!row) return WithProposal(unknown, key, KeysLike(key, known));
+  if (row->yaml.empty()) return unknown + Format("; set it by {}", row->flags.front());
+  return unknown + Format("; did you mean {}?", row->yaml);
+}
+
 std::vector<std::string_view> KnownKeys() {
   std::vector<std::string_view> known;
   for (std::span<const Row> rows : {SettingRows(), HorovodRows()}) {
@@ -96,7 +127,7 @@ std::vector<std::string> UnknownKeys(const Given& given) {
     for (const auto& [key, value] : file.values) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
       const std::string said = Format("{}:{}: {}", file.name, value.line, Printable(key));
-      unknown.push_back(WithProposal(said + " is not a setting and has no effect", key, known));
+      unknown.push_back(said + UnknownKeyText(key, known));
     }
   }
   return unknown;
