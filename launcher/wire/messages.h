@@ -286,7 +286,8 @@ struct AskRings {
 };
 
 // Another launcher starts a process for each rank, which gives its place to the rank of this agent
-// (launcher/external/places). Sent before StartJob. Answered by a PlaceTaken for each, or PlacesRefused.
+// (launcher/external/places). Sent before StartJob. Answered by a PlaceTaken for each, or
+// PlacesRefused.
 struct AwaitPlaces {};
 
 // ---- both ways

@@ -353,7 +353,7 @@ def folder_to(depth):
 
 
 # Circles of folders with their sub-folders, by depth: debts, of which none may be added and which are to go.
-CIRCLES = {1: [["runtime", "timeline"]], 2: [["launcher/channels/bundle", "launcher/channels"]]}
+CIRCLES = {1: [["runtime", "timeline"]]}
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])

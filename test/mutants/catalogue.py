@@ -41,7 +41,7 @@ MUTANTS = [
     (f"{JOB}/elastic/elastic_spares.cc", "if («!record.waiting() || !record.init.is_spare») return;", "!record.init.is_spare"),
     (f"{JOB}/elastic/elastic_restart.cc", "if («elastic.restart->killing || change.now < elastic.restart->kill_at») return;",
      "elastic.restart->killing"),
-    (f"{JOB}/hosts/host_clock.cc", "if («uncertainty >= least») continue;", "false"),
+    (f"{JOB}/host_records/host_clock.cc", "if («uncertainty >= least») continue;", "false"),
     # Numbers and memory on one host
     (f"{SHM}/allreduce_op.cc", "return «others > 0»;", "others > 1"),
     (f"{SHM}/allreduce_op.cc", "return «participant.staged && participants_.size() > 2»;", "participant.staged"),

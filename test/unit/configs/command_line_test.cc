@@ -453,12 +453,14 @@ TEST(CommandLine, UnknownKeysAreNamedBesideWhatIsMissing) {
 
 TEST(CommandLine, AnUnknownKeyProposesWhatTheUserMeant) {
   const auto warning = [](const std::string& yaml) {
-    Result<ParsedCommandLine> line = Parse({"-np", "1", "--config-file", "job.yaml", "a"}, {}, yaml);
+    Result<ParsedCommandLine> line =
+        Parse({"-np", "1", "--config-file", "job.yaml", "a"}, {}, yaml);
     EXPECT_TRUE(line.ok()) << line.status().message();
     return line.ok() && line->warnings.size() == 1 ? line->warnings[0] : std::string();
   };
-  EXPECT_THAT(warning("launcher: {timeout: 5}\n"),
-              HasSubstr("launcher.timeout is not a setting and has no effect; set it by --timeout"));
+  EXPECT_THAT(
+      warning("launcher: {timeout: 5}\n"),
+      HasSubstr("launcher.timeout is not a setting and has no effect; set it by --timeout"));
   EXPECT_THAT(warning("launcher: {np: 2}\n"), HasSubstr("did you mean launcher.num_proc?"));
   EXPECT_THAT(warning("elastic: {min_workers: 2}\n"), EndsWith("has no effect"));
 }
