@@ -91,7 +91,7 @@ const Row* RowNamedAs(std::string_view key) {
   return nullptr;
 }
 
-// A file's section alone makes no key like another: launcher.timeout is not launcher.stage_timeouts.
+// The section alone makes no two keys alike: launcher.timeout is not launcher.stage_timeouts.
 std::vector<std::string_view> KeysLike(std::string_view key,
                                        const std::vector<std::string_view>& known) {
   std::vector<std::string_view> like;
