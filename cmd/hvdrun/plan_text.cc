@@ -3,8 +3,7 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
-#include "launcher/output/text/counted.h"
-#include "launcher/output/text/rank_ranges.h"
+#include "launcher/output/text/phrases.h"
 
 namespace hvd {
 namespace {

@@ -13,7 +13,7 @@
 #include "cmd/hvdrun/verbs.h"
 #include "configs/help_text.h"
 #include "configs/message_text.h"
-#include "launcher/output/text/counted.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/output_file.h"
 #include "runtime/base/text/format.h"
 #include "timeline/convert/perfetto_export.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "launcher/doctor/report/doctor_text.h"
-#include "launcher/output/text/counted.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

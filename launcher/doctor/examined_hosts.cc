@@ -1,6 +1,7 @@
 #include "launcher/doctor/examined_hosts.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hvd {
 
@@ -118,6 +119,24 @@ std::string ExaminedHosts::TakeSlow(TimePoint now) {
   std::vector<std::string> names;
   for (const HostReport& host : report_.hosts) names.push_back(host.name);
   return stages_.TakeSlow(names, now);
+}
+
+AskTime ClockQuestions::Ask(TimePoint now) {
+  open_ = true;
+  asked_ = now;
+  return AskTime{answered_};
+}
+
+bool ClockQuestions::Receive(const TimeTold& told, TimePoint now) {
+  if (!open_ || told.number != answered_) return false;
+  open_ = false;
+  ++answered_;
+  const Duration half = (now - asked_) / 2;
+  const int64_t here = (asked_ + half).time_since_epoch().count() + wall_minus_steady_ns_;
+  if (!skew_ || half < skew_->uncertainty) {
+    skew_ = ClockSkew{std::chrono::nanoseconds(told.wall_ns - here), half};
+  }
+  return true;
 }
 
 }  // namespace hvd

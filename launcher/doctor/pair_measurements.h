@@ -10,13 +10,22 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/doctor/pair_rounds.h"
 #include "launcher/doctor/probed_hosts.h"
 #include "launcher/doctor/report/doctor_report.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {
+
+using HostPair = std::pair<uint32_t, uint32_t>;  // the smaller number first
+
+// The pairs of hosts that prove themselves to each other (connectivity_probe.h): all of them up to
+// 16 hosts.
+std::vector<HostPair> PairsOf(uint32_t hosts);
+
+// Each pair once; each host in one pair of a round at most, so that no measurement disturbs another
+// at its ends.
+std::vector<std::vector<HostPair>> RoundsOf(const std::vector<HostPair>& pairs);
 
 class PairMeasurements {
  public:

@@ -15,7 +15,7 @@
 #include "launcher/driver/start_job.h"
 #include "launcher/job/report/job_result.h"
 #include "launcher/output/stdin_reader.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

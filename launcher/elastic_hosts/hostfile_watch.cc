@@ -1,5 +1,8 @@
 #include "launcher/elastic_hosts/hostfile_watch.h"
 
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <utility>
 
 namespace hvd {
@@ -73,6 +76,16 @@ void HostfileWatch::OnRead(const Result<std::vector<HostSpec>>& specs) {
 void HostfileWatch::Tell(const std::optional<HostAnswer>& answer) {
   LookLater(times_.pause);
   if (answer) on_answer_(*answer);  // which may stop us
+}
+
+FileStamp StampOf(const std::string& path) {
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return {.error = errno};
+  return {.device = info.st_dev,
+          .inode = info.st_ino,
+          .size = info.st_size,
+          .modified_ns = info.st_mtim.tv_sec * kNanoseconds + info.st_mtim.tv_nsec};
 }
 
 }  // namespace hvd

@@ -4,6 +4,7 @@
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,7 +13,6 @@
 
 #include "discovery/host_spec.h"
 #include "launcher/elastic_hosts/answer_history.h"
-#include "launcher/elastic_hosts/file_look.h"
 #include "launcher/elastic_hosts/host_watch.h"
 #include "launcher/elastic_hosts/named_hosts.h"
 #include "launcher/elastic_hosts/off_loop.h"
@@ -21,6 +21,19 @@
 #include "runtime/base/status.h"
 
 namespace hvd {
+
+// Equal stamps: the file is the same. It is that of the file behind all symbolic links, so that the
+// swap of one (`..data` of a ConfigMap) is seen.
+struct FileStamp {
+  int error = 0;  // errno, when there is no file to look at
+  uint64_t device = 0, inode = 0;
+  int64_t size = 0, modified_ns = 0;
+
+  bool operator==(const FileStamp&) const = default;
+};
+
+// May take its time where the file is on a network.
+FileStamp StampOf(const std::string& path);
 
 struct HostfileWatchTimes {
   Duration pause = std::chrono::seconds(1);           // from one look to the next

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,20 +16,92 @@
 #include "launcher/job/elastic/elastic_spares.h"
 #include "launcher/job/elastic/membership.h"
 #include "launcher/job/host_transition.h"
-#include "launcher/job/init_watch.h"
 #include "launcher/job/job_ending.h"
 #include "launcher/job/job_opening.h"
 #include "launcher/job/job_pause.h"
 #include "launcher/job/job_places.h"
 #include "launcher/job/rank_transition.h"
-#include "launcher/job/stall_failure.h"
 #include "launcher/job/state/job_change.h"
+#include "launcher/job/state/job_state.h"
 #include "launcher/job/state/rank_text.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
+
+JobFailure StallFailure(std::string reason, const Verdict& verdict) {
+  JobFailure failure;
+  failure.kind = JobFailure::Kind::kStall;
+  failure.exit_code = kStalledExitCode;
+  failure.reason = std::move(reason);
+  failure.verdict = verdict;
+  return failure;
+}
+
+// A wait that can never end.
+JobFailure EndlessStall(const Verdict& verdict) {
+  return StallFailure(EndlessText(verdict), verdict);
+}
+
+// Ranks that use collectives of another library have hung for as long as they may.
+JobFailure ScriptStallFailure(const Verdict& verdict) {
+  return StallFailure(verdict.sentence + ", longer than --stall-check-shutdown-time-seconds allows",
+                      verdict);
+}
+
+// A rank ends its generation. The verdict on a stall of that generation explains a limit
+// that passed.
+JobFailure EndingOf(const JobState& state, const GenerationEnding& event) {
+  if (event.by.stalled) {
+    const std::optional<StallExplained>& stall = state.stall;
+    const bool known = stall && stall->generation == event.generation;
+    return StallFailure(event.by.reason, known ? stall->verdict : Verdict{});
+  }
+  JobFailure ending;
+  ending.kind = JobFailure::Kind::kEnding;
+  ending.reason = event.by.reason;
+  return ending;
+}
+
+// The ranks of a verdict that are in the middle of something else and do not hear that their
+// generation is over.
+std::vector<uint32_t> HangingRanks(const Verdict& verdict) {
+  std::vector<uint32_t> ranks;
+  for (const MissingRank& missing : verdict.missing) {
+    if (missing.found == RankClass::kBusy || missing.found == RankClass::kBlocked)
+      ranks.push_back(missing.rank);
+  }
+  return ranks;
+}
+
+// After every event: is there something to watch?
+void WatchInit(JobChange& change) {
+  if (change.state.counts.waiting == 0 || change.state.phase >= JobPhase::kStopping) {
+    change.state.init_watch.reset();
+  } else if (!change.state.init_watch) {
+    change.state.init_watch =
+        JobState::InitWatch{change.now, change.now + change.state.options.init_watch};
+  }
+}
+
+void ReportMissingRanks(JobChange& change) {
+  JobState::InitWatch& watch = *change.state.init_watch;
+  std::vector<uint32_t> missing;
+  for (uint32_t r = 0; r < change.state.ranks.size(); ++r) {
+    if (!change.state.ranks[r].waiting()) missing.push_back(r);
+  }
+  size_t waiting = change.state.ranks.size() - missing.size();
+  std::string sentence =
+      Format("{}{} not called hvd.init(){}; {} of {}{} there, the first for {}",
+             RanksText(change.state, missing), missing.size() == 1 ? " has" : " have",
+             change.state.generation > 0 ? " again" : "", waiting, change.state.ranks.size(),
+             waiting == 1 ? " ranks waits" : " ranks wait", SecondsText(change.now - watch.since));
+  change.Do(NotifyUser{std::move(sentence)});
+  // After 10 s, then 10, 30 and 60 s later, then every 60 s.
+  constexpr int kTimes[] = {1, 3, 6};
+  watch.next = change.now + change.state.options.init_watch * kTimes[std::min(watch.times++, 2)];
+}
 
 // The job's own grace for a stop after a step.
 constexpr Duration kNoGrace{};

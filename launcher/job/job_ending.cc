@@ -10,7 +10,7 @@
 
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/state/rank_text.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "launcher/process/process_end.h"
 #include "runtime/base/exit_status.h"
 #include "runtime/base/text/format.h"

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "launcher/job/job_ending.h"
-#include "launcher/output/text/rank_ranges.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <utility>
 
-#include "launcher/output/text/rank_ranges.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/printable_text.h"
 #include "timeline/chrome_text.h"

@@ -7,7 +7,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/output/text/columns.h"
-#include "launcher/output/text/counted.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/text/format.h"
 

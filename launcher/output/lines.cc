@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "launcher/output/text/columns.h"
-#include "launcher/output/text/rank_ranges.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "launcher/output/text/rank_ranges.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/wire/flight_record.h"
+#include "launcher/wire/rank_facts.h"
 #include "runtime/base/status.h"
 
 namespace hvd {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "launcher/stall/verdict/foreign_call.h"
-#include "launcher/wire/script_observation.h"
+#include "launcher/wire/rank_facts.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {

@@ -12,10 +12,8 @@
 
 #include "launcher/process/process_end.h"
 #include "launcher/wire/command_facts.h"
-#include "launcher/wire/flight_record.h"
 #include "launcher/wire/plan.h"
 #include "launcher/wire/rank_facts.h"
-#include "launcher/wire/script_observation.h"
 #include "runtime/base/status.h"
 #include "runtime/net/layout.h"
 

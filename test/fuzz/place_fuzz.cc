@@ -5,7 +5,6 @@
 
 #include "launcher/external/mpi/mpi_flavor.h"
 #include "launcher/external/places/place.h"
-#include "launcher/external/places/place_end.h"
 #include "test/fuzz/seeds.h"
 
 namespace {

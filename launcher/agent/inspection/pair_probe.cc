@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/text/format.h"
 

@@ -10,7 +10,7 @@
 
 #include "launcher/agent/workers/worker_gpus.h"
 #include "launcher/external/stock/own_address.h"
-#include "launcher/output/text/counted.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/cpu_quota.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/time_numbers.h"

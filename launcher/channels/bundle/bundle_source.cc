@@ -8,7 +8,7 @@
 #include "launcher/channels/bundle/packing.h"
 #include "launcher/channels/bundle/remote_script.h"
 #include "launcher/channels/command_channel.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 
 namespace hvd {
 namespace {

@@ -9,8 +9,7 @@
 #include "launcher/channels/bundle/remote_script.h"
 #include "launcher/doctor/findings/finding_groups.h"
 #include "launcher/doctor/report/doctor_text.h"
-#include "launcher/output/text/counted.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/number_text.h"
 

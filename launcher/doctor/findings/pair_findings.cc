@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "launcher/doctor/report/doctor_text.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/quantile.h"
 #include "runtime/base/text/format.h"
 

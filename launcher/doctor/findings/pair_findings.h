@@ -6,7 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "launcher/doctor/findings/doctor_limits.h"
 #include "launcher/doctor/findings/finding.h"
 #include "launcher/doctor/report/doctor_report.h"
 

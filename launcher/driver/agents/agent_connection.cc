@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "launcher/channels/bundle/remote_script.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "launcher/process/jobs/job_id.h"
 #include "runtime/base/text/format.h"
 

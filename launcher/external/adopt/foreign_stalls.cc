@@ -1,14 +1,33 @@
 #include "launcher/external/adopt/foreign_stalls.h"
 
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "launcher/external/adopt/rank_stderr.h"
 #include "runtime/base/log.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/unique_fd.h"
 
 namespace hvd {
 namespace {
+
+// The stderr of a rank that somebody else started. An adopting agent has none of its own: a
+// launcher that waits for the end of its pipes would wait for the agent.
+//
+// Writes the text where the process writes its errors: a pipe, a file or a terminal. Never waits.
+// False when nothing was written: the process is gone, belongs to somebody else, has a socket
+// there, or its reader is behind.
+bool WriteToStderrOf(pid_t pid, const std::string& text) {
+  const std::string path = Format("/proc/{}/fd/2", pid);
+  const UniqueFd file(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  return file.valid() && ::write(file.get(), text.data(), text.size()) > 0;
+}
 
 // Where all ranks of the world are. Hosts other than `own` have no name.
 Plan PlanOf(const HostWorld& world, uint32_t own) {

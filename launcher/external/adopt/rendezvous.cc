@@ -7,8 +7,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/external/adopt/record_seal.h"
-#include "launcher/output/text/rank_ranges.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "launcher/process/jobs/job_id.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"

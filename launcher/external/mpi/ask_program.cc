@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "launcher/channels/command_channel.h"
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 
 namespace hvd {
 namespace {

@@ -12,12 +12,24 @@
 #include <vector>
 
 #include "launcher/channels/command_channel.h"
-#include "launcher/external/mpi/launcher_end.h"
 #include "launcher/process/local_family.h"
 #include "launcher/wire/plan.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
+
+// How mpirun or jsrun ended, and its words about that.
+struct LauncherEnd {
+  std::string reason;      // "ended with exit code 1"
+  std::string words;       // what it said, in short; empty: nothing
+  int exit_code = 0;       // as a shell would show it
+  bool by_signal = false;  // of somebody else than hvdrun
+};
+
+LauncherEnd ReadLauncherEnd(const CommandEnd& end);
+
+// The first paragraph of what it said, on one line and safe to print: later ones give advice.
+std::string FirstWords(const std::string& said);
 
 class LauncherRun final : private ChannelObserver {
  public:

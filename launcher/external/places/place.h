@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/process/process_end.h"
 #include "runtime/base/unique_fd.h"
 
 namespace hvd {
@@ -42,6 +43,11 @@ std::vector<std::string> VariablesOfLauncher(const std::vector<std::string>& pla
 
 // Where the agent of this job (its own id) takes places: an abstract unix address.
 std::string PlaceAddress(const std::string& agent_job_id);
+
+// How the rank that took a place has ended, as its agent tells the process that held it.
+std::string PlaceEndText(const ProcessEnd& end);
+// Nothing for anything else.
+std::optional<ProcessEnd> ParsePlaceEnd(const std::string& text);
 
 }  // namespace hvd
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "launcher/external/places/place.h"
-#include "launcher/external/places/place_end.h"
 #include "launcher/output/output.h"
 #include "launcher/process/jobs/job_id.h"
 #include "launcher/process/links/pass_descriptors.h"

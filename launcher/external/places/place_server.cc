@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/external/places/place_end.h"
+#include "launcher/external/places/place.h"
 #include "launcher/process/links/pass_descriptors.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"

@@ -8,7 +8,7 @@
 
 #include "launcher/job/policy/rank_order.h"
 #include "launcher/job/state/job_state.h"
-#include "launcher/output/text/counted.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

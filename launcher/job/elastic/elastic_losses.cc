@@ -9,7 +9,7 @@
 #include "launcher/job/policy/failure_kind.h"
 #include "launcher/job/report/describe_end.h"
 #include "launcher/job/state/rank_text.h"
-#include "launcher/output/text/counted.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

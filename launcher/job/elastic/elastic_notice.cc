@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 #include "runtime/segment/job_page.h"
 

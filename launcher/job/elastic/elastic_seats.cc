@@ -8,7 +8,7 @@
 
 #include "launcher/job/elastic/elastic_hosts.h"
 #include "launcher/job/policy/rank_order.h"
-#include "launcher/output/text/counted.h"
+#include "launcher/output/text/phrases.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {

@@ -1,24 +1,213 @@
 #include "launcher/job/elastic/membership.h"
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "launcher/job/elastic/elastic_dismissal.h"
+#include "launcher/job/elastic/elastic_change.h"
 #include "launcher/job/elastic/elastic_generations.h"
 #include "launcher/job/elastic/elastic_hosts.h"
 #include "launcher/job/elastic/elastic_notice.h"
 #include "launcher/job/elastic/elastic_restart.h"
 #include "launcher/job/elastic/elastic_seats.h"
-#include "launcher/job/elastic/elastic_shortage.h"
 #include "launcher/job/elastic/elastic_spares.h"
-#include "launcher/output/text/counted.h"
+#include "launcher/job/host_records/host_stages.h"
+#include "launcher/job/state/elastic_state.h"
+#include "launcher/job/state/job_state.h"
+#include "launcher/output/text/phrases.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
+
+constexpr Duration kFirstReport = std::chrono::seconds(10);
+constexpr Duration kLaterReports = std::chrono::seconds(30);
+
+// A host that is tried again is another one in the list: its last reason counts.
+std::string HostTroubles(const std::vector<ElasticHost>& hosts) {
+  std::string text;
+  for (auto host = hosts.begin(); host != hosts.end(); ++host) {
+    const bool again = std::any_of(host + 1, hosts.end(), [&](const ElasticHost& later) {
+      return later.listing.host == host->listing.host && (later.ready || !later.trouble.empty());
+    });
+    if (!host->trouble.empty() && host->listed && !again)
+      text += "; host " + host->listing.host + ": " + host->trouble;
+  }
+  return text;
+}
+
+std::string ShortageText(const ElasticChange& change, size_t have, uint32_t need) {
+  std::string text = Counted(have, "rank is there", "ranks are there") + ", " +
+                     Counted(need, "is needed", "are needed");
+  std::vector<std::string> late;
+  for (uint32_t worker : change.AliveWorkers()) {
+    const RankRecord& record = change.state.ranks[worker];
+    if (record.running() && !record.waiting()) late.push_back(change.WorkerText(worker));
+  }
+  if (!late.empty()) {
+    text += "; " + HostNames(late) + (late.size() == 1 ? " has" : " have") +
+            " not called hvd.init()" + (change.state.generation > 0 ? " again" : "");
+  }
+  text += HostTroubles(change.elastic.hosts);
+  if (change.elastic.listed_once && change.elastic.listing.empty()) text += "; no hosts are listed";
+  if (!change.elastic.source_trouble.empty()) text += "; " + change.elastic.source_trouble;
+  if (!change.elastic.lost_cause.empty()) text += "; before that, " + change.elastic.lost_cause;
+  return text;
+}
+
+// The wait that is going on, and its limit. Slots that are missing and ranks that are slow are two
+// things: a short limit for the one must not end a job whose ranks import for a while.
+struct PendingWait {
+  TimePoint until;
+  Duration limit;
+  const char* setting;
+  const char* what;
+};
+
+std::optional<PendingWait> WaitOf(const ElasticState& elastic) {
+  const ElasticLimits& limits = elastic.limits;
+  if (elastic.short_since)
+    return PendingWait{*elastic.short_since + limits.elastic_timeout, limits.elastic_timeout,
+                       "--elastic-timeout", "too few ranks could take part within the "};
+  if (!elastic.late_since) return std::nullopt;
+  // A worker that was started meanwhile has all of the time.
+  return PendingWait{std::max(*elastic.late_since, elastic.started_at) + limits.init_timeout,
+                     limits.init_timeout, "--init-timeout",
+                     "ranks have not called hvd.init() within the "};
+}
+
+void ReportShortage(ElasticChange& change, const PendingWait& wait, const std::string& text) {
+  change.Tell("waiting for ranks: " + text + "; the job ends in " +
+              SecondsText(std::max(wait.until - change.now, Duration{})) + " (" + wait.setting +
+              ")");
+}
+
+void BeginWait(std::optional<TimePoint>& wait, std::optional<TimePoint>& other,
+               ElasticChange& change) {
+  if (!wait && !other) change.elastic.next_report = change.now + kFirstReport;
+  if (!wait) wait = change.now;
+  other.reset();
+}
+
+// Too few ranks for a generation of an elastic job: the missing ones are named while the job waits
+// for them, and --elastic-timeout ends it. Pure.
+void WatchShortage(ElasticChange& change) {
+  ElasticState& elastic = change.elastic;
+  if (elastic.running || elastic.any_finished || elastic.restart) {
+    elastic.short_since.reset();
+    elastic.late_since.reset();
+    return;
+  }
+  const size_t have = change.StayingWorkers().size();
+  const uint32_t need = change.Needed();
+  // Ranks that all said goodbye keep nobody waiting: they save something, or are done.
+  const bool keep_waiting =
+      change.elastic.broken && change.elastic.any_joined && !SurvivorsWait(change);
+  const bool late = change.state.counts.waiting > 0 || keep_waiting;
+  if (have < need) {
+    BeginWait(elastic.short_since, elastic.late_since, change);
+  } else if (late) {
+    BeginWait(elastic.late_since, elastic.short_since, change);
+  } else {
+    elastic.short_since.reset();
+    elastic.late_since.reset();
+    return;
+  }
+  const PendingWait wait = *WaitOf(elastic);
+  const bool over = change.now >= wait.until;
+  if (!over && change.now < elastic.next_report) return;
+  const std::string text = ShortageText(change, have, need);
+  elastic.next_report = change.now + kLaterReports;
+  ReportShortage(change, wait, text);
+  if (over)
+    change.FailJob(wait.what + SecondsText(wait.limit) + " of " + wait.setting + ": " + text);
+}
+
+std::optional<TimePoint> NextShortageReport(const ElasticState& elastic) {
+  const std::optional<PendingWait> wait = WaitOf(elastic);
+  if (!wait) return std::nullopt;
+  return std::min(elastic.next_report, wait->until);
+}
+
+// A worker that has not been a rank, so that it has nothing to save.
+void EndUnused(ElasticChange& change, uint32_t worker) {
+  change.state.ranks[worker].end_by = change.now + change.state.options.terminate_grace;
+  change.Do(SignalWorker{worker, SIGTERM});
+}
+
+// Workers that an elastic job does not need any more. Pure.
+// Those whose slot is no longer there and that can go now: ranks at a commit.
+std::vector<uint32_t> WorkersToDismiss(const ElasticChange& change) {
+  std::vector<uint32_t> workers;
+  if (change.elastic.restart) return workers;  // all of them end
+  for (uint32_t worker : change.AliveWorkers()) {
+    const RankRecord& record = change.state.ranks[worker];
+    // A rank leaves at a commit, once the others have its state.
+    const bool at_commit = record.waiting() && change.elastic.running;
+    if (record.stay == Stay::kLeaving && (!record.was_member() || at_commit))
+      workers.push_back(worker);
+  }
+  return workers;
+}
+
+void Dismiss(ElasticChange& change, uint32_t worker) {
+  RankRecord& record = change.state.ranks[worker];
+  record.stay = Stay::kDismissed;
+  if (record.waiting()) {
+    change.state.StopWaiting(record);
+    return change.Do(DismissWorker{worker, "its slot is no longer part of the job"});
+  }
+  NoteIncomplete(change);
+  EndUnused(change, worker);
+}
+
+// After the first rank that ended with 0 nobody is added or replaced: when no member is left, ranks
+// that never got in end, too.
+void FinishIfDone(ElasticChange& change) {
+  // A script that forms no generations has no members, and each of its processes ends by itself.
+  const bool finished = change.elastic.any_finished && change.state.generation > 0;
+  if (!finished && !change.elastic.stop_asked) return;
+  bool any_member = false;
+  for (uint32_t worker : change.AliveWorkers())
+    any_member |= change.state.ranks[worker].in_generation != 0;
+  if (any_member) return;
+  for (uint32_t worker : change.AliveWorkers()) {
+    RankRecord& record = change.state.ranks[worker];
+    if (record.was_member() || record.dismissed()) continue;
+    record.stay = Stay::kDismissed;
+    change.state.StopWaiting(record);
+    EndUnused(change, worker);
+  }
+  // The job is over but for ranks that were dismissed before.
+  if (!change.StayingWorkers().empty()) return;
+  for (uint32_t worker : change.AliveWorkers()) {
+    RankRecord& record = change.state.ranks[worker];
+    if (!record.end_by) record.end_by = change.now + change.state.options.stop_grace;
+  }
+}
+
+// Those that outlive their time get SIGKILL.
+void KillOverdue(ElasticChange& change) {
+  change.elastic.next_overdue.reset();
+  for (uint32_t worker : change.AliveWorkers()) {
+    std::optional<TimePoint>& end_by = change.state.ranks[worker].end_by;
+    if (!end_by || *end_by == TimePoint::max()) continue;
+    if (change.now >= *end_by) {
+      end_by = TimePoint::max();
+      change.Do(SignalWorker{worker, SIGKILL});
+    } else {
+      change.elastic.next_overdue =
+          std::min(change.elastic.next_overdue.value_or(*end_by), *end_by);
+    }
+  }
+}
 
 // "1 of 3 workers in hvd.init(), 1 starting; 2 free slots; generation 4; 2 to 4 ranks".
 std::string MembersText(const ElasticChange& change) {

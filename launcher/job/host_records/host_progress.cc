@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 
 namespace hvd {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "configs/message_text.h"
-#include "launcher/output/text/sentence_end.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/number_text.h"
 

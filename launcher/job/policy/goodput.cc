@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

@@ -4,8 +4,7 @@
 #include <string_view>
 
 #include "launcher/job/report/job_result.h"
-#include "launcher/output/text/rank_ranges.h"
-#include "launcher/output/text/sentence_end.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/printable_text.h"
 

@@ -1,6 +1,6 @@
 #include "launcher/job/state/rank_text.h"
 
-#include "launcher/output/text/rank_ranges.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

@@ -21,7 +21,7 @@ namespace hvd {
 namespace {
 
 constexpr Duration kLimit = std::chrono::seconds(3);
-constexpr int kLookAgainMs = 5;
+constexpr int kJobLookAgainMs = 5;
 
 // The job of an agent or a warden by its command line, whatever runs it (valgrind, a wrapper).
 std::optional<std::string> KeptJob(std::string_view command) {
@@ -83,7 +83,7 @@ std::map<std::string, std::set<pid_t>> KillLeftOver(std::vector<JobProcess> seen
         ended[job].insert(process.pid);
       }
     }
-    ::poll(nullptr, 0, kLookAgainMs);
+    ::poll(nullptr, 0, kJobLookAgainMs);
   }
   return ended;
 }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kName = "hvd-driver-";
 constexpr size_t kJobIdDigits = 16;
-constexpr size_t kMostBytes = 64;
+constexpr size_t kMostNameBytes = 64;
 // Between two rounds of answers: processes that connect again and again do not keep the driver from
 // its job.
 constexpr auto kPause = std::chrono::milliseconds(10);
@@ -38,7 +38,7 @@ std::optional<JobCounts> ReadCounts(int socket, TimePoint deadline) {
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyNow());
   pollfd entry{socket, POLLIN, 0};
   if (::poll(&entry, 1, std::max<int>(0, static_cast<int>(left.count()))) != 1) return std::nullopt;
-  std::array<char, kMostBytes> bytes;
+  std::array<char, kMostNameBytes> bytes;
   ssize_t got = ::recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (got <= 0) return std::nullopt;
   return ParseJobCounts({bytes.data(), static_cast<size_t>(got)});

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "configs/message_text.h"
-#include "launcher/output/text/rank_ranges.h"
+#include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {

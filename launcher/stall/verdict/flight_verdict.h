@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/wire/flight_record.h"
+#include "launcher/wire/rank_facts.h"
 
 namespace hvd {
 

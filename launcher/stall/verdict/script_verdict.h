@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "launcher/stall/verdict/verdict.h"
-#include "launcher/wire/script_observation.h"
+#include "launcher/wire/rank_facts.h"
 
 namespace hvd {
 

@@ -1,6 +1,6 @@
-#include "launcher/doctor/clock_questions.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/doctor/examined_hosts.h"
 
 namespace hvd {
 namespace {

@@ -12,7 +12,7 @@
 #include "launcher/doctor/doctor_table.h"
 #include "launcher/doctor/examination.h"
 #include "launcher/doctor/findings/findings.h"
-#include "launcher/doctor/pair_rounds.h"
+#include "launcher/doctor/pair_measurements.h"
 #include "launcher/doctor/report/doctor_text.h"
 #include "launcher/doctor/report/host_facts.h"
 

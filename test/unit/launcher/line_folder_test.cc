@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "launcher/output/text/rank_ranges.h"
+#include "launcher/output/text/phrases.h"
 
 namespace hvd {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/external/mpi/jsrun_command.h"
-#include "launcher/external/mpi/launcher_end.h"
+#include "launcher/external/mpi/launcher_run.h"
 #include "launcher/external/mpi/mpi_command.h"
 #include "launcher/external/mpi/mpi_flavor.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launcher/doctor/pair_rounds.h"
+#include "launcher/doctor/pair_measurements.h"
 
 namespace hvd {
 namespace {

@@ -6,8 +6,6 @@
 
 #include <map>
 
-#include "launcher/external/places/place_end.h"
-
 namespace hvd {
 namespace {
 

@@ -1,6 +1,6 @@
-#include "launcher/output/text/seconds_text.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/output/text/phrases.h"
 
 namespace hvd {
 namespace {

@@ -1,4 +1,6 @@
-#include "launcher/output/text/seconds_text.h"
+#include "launcher/output/text/phrases.h"
+
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 
@@ -9,6 +11,17 @@ std::string SecondsText(Duration duration) {
   number.erase(number.find_last_not_of('0') + 1);
   if (number.ends_with('.')) number.pop_back();
   return number + " s";
+}
+
+std::string RankRanges(std::span<const uint32_t> ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    uint32_t first = ranks[i], last = first;
+    while (++i < ranks.size() && ranks[i] == last + 1) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(first);
+    if (last > first) text += Format("-{}", last);
+  }
+  return text;
 }
 
 }  // namespace hvd
