@@ -146,7 +146,7 @@ std::string HelpText(std::span<const Row> rows) {
       Wrapped(
           "Starts N processes of the command, watches them, and ends all of them when one "
           "fails. The first word that is not an option (or the word after --) starts the "
-          "command. A script of Python, FILE.py, is started by the python of the environment.",
+          "command. A Python script, FILE.py, is run by the environment's python.",
           0) +
       "Example: hvdrun -np 2 python train.py\n\nVerbs\n" + VerbLines() + RowTexts(rows) + "\n" +
       Wrapped("Precedence: default < file < variable < flag; --print-config shows which one won.",

@@ -89,8 +89,8 @@ constexpr std::string_view kManDescription =
     "fails.\n"
     "The first word that is not an option, or the word after \\fB\\-\\-\\fR, starts the command; "
     "what\n"
-    "follows it is handed over unchanged. A script of Python, \\fIFILE.py\\fR, is started by the\n"
-    "python of the environment, unless it has a first line of its own and may be executed. An\n"
+    "follows it is handed over unchanged. A Python script, \\fIFILE.py\\fR, is run by the\n"
+    "python of the environment, unless it has a #! line of its own and may be executed. An\n"
     "option may be shortened as long as it is clear which one is meant. \\fBhorovodrun\\fR is the\n"
     "same program. To run a program that is named like a verb, give an option first.\n";
 

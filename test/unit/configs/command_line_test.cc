@@ -458,9 +458,8 @@ TEST(CommandLine, AnUnknownKeyProposesWhatTheUserMeant) {
     EXPECT_TRUE(line.ok()) << line.status().message();
     return line.ok() && line->warnings.size() == 1 ? line->warnings[0] : std::string();
   };
-  EXPECT_THAT(
-      warning("launcher: {timeout: 5}\n"),
-      HasSubstr("launcher.timeout is not a setting and has no effect; set it by --timeout"));
+  EXPECT_THAT(warning("launcher: {timeout: 5}\n"), HasSubstr("mean launcher.timeout_seconds?"));
+  EXPECT_THAT(warning("launcher: {nnodes: 2}\n"), HasSubstr("no effect; set it by --nnodes"));
   EXPECT_THAT(warning("launcher: {np: 2}\n"), HasSubstr("did you mean launcher.num_proc?"));
   EXPECT_THAT(warning("elastic: {min_workers: 2}\n"), EndsWith("has no effect"));
 }
