@@ -54,7 +54,6 @@ HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineO
     leader_service.coordinator.tuned = &world.page.header().tuned;
   leader_service.coordinator.stall_warning = engine.stall_warning;
   leader_service.coordinator.tell_awaited = ReportAwaitedAfter(engine);
-  leader_service.spin = SpinOf(world);
   leader_service.compare = CompareHosts;
   const JobPage page = world.page;
   leader_service.wake_host = [page] {

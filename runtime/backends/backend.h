@@ -18,7 +18,6 @@
 
 #include "runtime/backends/attendance.h"
 #include "runtime/backends/collective.h"
-#include "runtime/backends/persistent_call.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
@@ -105,13 +104,6 @@ class Backend {
   // then has an output, and no result. The answer needs no memory, and is the same for the same
   // fields.
   virtual bool IsExchange(const CollectiveCall&) const { return false; }
-
-  // For a call that its members on this host agreed about and that will come again with the same
-  // request; without its memory. Null: it goes the common way each time. Lives no longer than the
-  // backend.
-  virtual std::unique_ptr<PersistentCall> Persist(const CollectiveCall&, const CrossHostRequest&) {
-    return nullptr;
-  }
 
   // Some member of this host has not announced the operation yet, and the caller of a call with
   // `caller_waits` waits for it: may do a little of what Advance would do.

@@ -115,7 +115,6 @@ void Admission::Describe(TensorName* name, const RequestSpec& spec) const {
     name->refusal = CheckAgreed(name->text, name->own_detail, devices_);
   name->calls = CallsOf(name->own_detail, group);
   name->express = TensorName::Express::kUnknown;
-  name->persistent.reset();
   if (!name->refusal.ok()) name->calls.assign(name->calls.size(), {.group = &group});
 }
 

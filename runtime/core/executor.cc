@@ -68,20 +68,15 @@ Status Executor::StartOnHost(Operation* op) {
   return Status::Ok();
 }
 
-CrossHostRequest Executor::RequestFor(const TensorName& name, std::string_view detail) {
-  CrossHostRequest request;
-  request.domain = name.domain <= 0 ? name.domain : name.set->instance;
-  request.name = name.text;
-  request.detail = detail;
-  return request;
-}
-
 Status Executor::StartCrossHost(Operation* op, const Status& agreed) {
   TensorName& name = *op->name;
   const std::string detail = EncodeDetail(name.own_detail, name.text, !name.hosts_know_names);
   name.hosts_know_names = true;
   const size_t count = agreed.ok() ? op->parts.size() : 1;
-  CrossHostRequest cross_host = RequestFor(name, detail);
+  CrossHostRequest cross_host;
+  cross_host.domain = name.domain <= 0 ? name.domain : name.set->instance;
+  cross_host.name = name.text;
+  cross_host.detail = detail;
   cross_host.part_count = static_cast<uint32_t>(count);
   cross_host.disagreement = agreed.ok() ? nullptr : &agreed;
   op->parts_left = count;

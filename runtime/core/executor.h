@@ -18,8 +18,6 @@ namespace hvd {
 
 class Executor {
  public:
-  // What the hosts agree about. `detail`: of EncodeDetail; like the name, it outlives the request.
-  static CrossHostRequest RequestFor(const TensorName& name, std::string_view detail);
   // `devices`: for memory of devices; null: such tensors are refused before they come here. `heap`:
   // of the outputs that the backends make.
   Executor(Peers& peers, Backend& backend, Backend* devices, SharedHeap& heap, Rounds& rounds)

@@ -65,28 +65,18 @@ bool Express::IsQuiet() const {
 }
 
 // The name was agreed before, nobody has begun this round, and it needs one exchange only.
-bool Express::CanTake(TensorName* name, const RequestSpec& spec) {
+bool Express::CanTake(TensorName* name, const RequestSpec& spec) const {
   using enum TensorName::Express;
   if (!name->agreed || !name->own_detail_known || name->own_number == TensorName::kNoNumber)
     return false;
   if (name->operation != nullptr || name->kept || name->arrived != 0) return false;
   if (name->express == kUnknown) {
-    name->express = MayTake(name) ? kYes : kNo;
+    name->express = MayTakeExpress(*name, peers_.size(), backend_) ? kYes : kNo;
   }
   const Group& group = name->set->group;
   return name->express == kYes && Describes(name->own_detail, spec, group.size()) &&
          CheckRepeated(spec, group).ok() &&
          (spec.tensor.output != nullptr || name->calls[0].count == 0);
-}
-
-bool Express::MayTake(TensorName* name) {
-  const Group& group = name->set->group;
-  if (group.on_one_host()) return MayTakeExpress(*name, peers_.size(), backend_);
-  const bool alone = peers_.size() == 1 && name->calls.size() == 1;
-  if (!alone || name->calls[0].device != DeviceKind::kHost) return false;
-  const std::string detail = EncodeDetail(name->own_detail, name->text, /*names=*/false);
-  name->persistent = backend_.Persist(name->calls[0], Executor::RequestFor(*name, detail));
-  return name->persistent != nullptr;
 }
 
 // False when there is no room in the stream.
@@ -109,10 +99,6 @@ bool Express::Announce(const TensorName& name, const RequestSpec& spec) {
 Operation::Handle Express::Wait(Mutex& mutex, WaitPolicy policy, bool* looked) {
   Operation::Handle settled = 0;
   settled_ = &settled;
-  if (name_->persistent != nullptr) {
-    RunOverHosts();
-    return settled;
-  }
   if (LookFor(policy.spins)) return settled;
   for (uint32_t i = 0; i < policy.yields; ++i) {
     mutex.unlock();
@@ -123,15 +109,6 @@ Operation::Handle Express::Wait(Mutex& mutex, WaitPolicy policy, bool* looked) {
   Settle();
   *looked = true;
   return settled;
-}
-
-void Express::RunOverHosts() {
-  const auto become = [this] { BecomeOperation(); };
-  switch (name_->persistent->Run(spec_->tensor.input, spec_->tensor.output, become)) {
-    case PersistentCall::Outcome::kDone: return Finish();
-    case PersistentCall::Outcome::kNotBegun: return BecomeOperation();
-    case PersistentCall::Outcome::kGoesOn: return;
-  }
 }
 
 // True when the round is over or was settled.
@@ -178,15 +155,11 @@ bool Express::Combine() {
   for (uint32_t m = 0; m < group.local_size(); ++m) {
     if (m != group.local_index) progress_.inbox().Consume(group.local[m]);
   }
-  Finish();
-  return true;
-}
-
-void Express::Finish() {
   TensorName* name = std::exchange(name_, nullptr);
   ++name->submissions;
   trace_.Passed(name);
   state_.last_finished.Note(name->text);
+  return true;
 }
 
 void Express::BecomeOperation() {

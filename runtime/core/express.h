@@ -63,11 +63,8 @@ class Express {
   };
 
   bool IsQuiet() const;
-  bool CanTake(TensorName* name, const RequestSpec& spec);
+  bool CanTake(TensorName* name, const RequestSpec& spec) const;
   bool Announce(const TensorName& name, const RequestSpec& spec);
-  bool MayTake(TensorName* name);
-  void RunOverHosts();
-  void Finish();
   bool LookFor(uint32_t spins);
   Sight Look();
   bool Combine();

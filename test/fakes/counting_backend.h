@@ -23,10 +23,6 @@ class CountingBackend final : public Backend {
     return inner_.Prepare(call, state, descriptor);
   }
   bool IsExchange(const CollectiveCall& call) const override { return inner_.IsExchange(call); }
-  std::unique_ptr<PersistentCall> Persist(const CollectiveCall& call,
-                                          const CrossHostRequest& request) override {
-    return inner_.Persist(call, request);
-  }
   Attendance* attendance() override { return inner_.attendance(); }
   AwaitedRanks AwaitedBy(const CollectiveCall& call, const OpState* state) const override {
     return inner_.AwaitedBy(call, state);

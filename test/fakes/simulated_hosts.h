@@ -59,7 +59,6 @@ class SimulatedHosts {
     // How long a launcher may take to say why, and rank 0 to answer who leaves.
     Duration cause_grace = std::chrono::milliseconds(1);
     Duration goodbye = std::chrono::seconds(60);
-    Duration spin{0};  // HostLeaderOptions::spin
   };
 
   SimulatedHosts(std::vector<uint32_t> host_of, Settings settings)
@@ -191,27 +190,6 @@ class SimulatedHosts {
     Status submitted = Submit(rank, task);
     return submitted.ok() ? Wait(rank, task) : submitted;
   }
-  // The persistent call of a task of one tensor; null where it has none.
-  std::unique_ptr<PersistentCall> Persist(uint32_t rank, SimulatedTask* task) {
-    task->parts[0].call.group = &task->group;
-    const CrossHostRequest request{task->group.id, task->name, task->detail};
-    return backend(rank).Persist(task->parts[0].call, request);
-  }
-  // The task by its persistent call, or as an operation where that is not begun. *short_way: it was
-  // not made one.
-  Status DoAgain(uint32_t rank, PersistentCall& call, SimulatedTask* task, bool* short_way) {
-    const CollectiveCall& memory = task->parts[0].call;
-    Status submitted;
-    const auto become = [&] {
-      submitted = Submit(rank, task);
-      if (submitted.ok()) (void)Start(rank, task);
-    };
-    const PersistentCall::Outcome outcome = call.Run(memory.input, memory.output, become);
-    *short_way = outcome == PersistentCall::Outcome::kDone;
-    if (*short_way) return Status::Ok();
-    if (outcome == PersistentCall::Outcome::kNotBegun) return Do(rank, task);
-    return submitted.ok() ? Wait(rank, task) : submitted;
-  }
 
  private:
   using Key = std::tuple<uint32_t, int32_t, std::string, uint64_t>;  // host, set, name, round
@@ -231,7 +209,6 @@ class SimulatedHosts {
       options.chunk_limit = settings.chunk_limit;
       options.cause_grace = settings.cause_grace;
       options.goodbye = settings.goodbye;
-      options.spin = settings.spin;
       options.compare = [](std::string_view name, std::span<const HostDetail> details) {
         for (const HostDetail& d : details) {
           if (d.detail == details[0].detail) continue;

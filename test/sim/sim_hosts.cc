@@ -59,7 +59,6 @@ Backend& SimHosts::Open(uint32_t rank, Backend& one_host, SharedHeap& heap,
   leader_service.map = {host_of_, rank};
   leader_service.cause_grace = std::chrono::milliseconds(1);
   leader_service.goodbye = std::chrono::seconds(60);
-  leader_service.spin = std::chrono::microseconds(1);
   leader_service.compare = CompareHosts;
   leader_service.coordinator.fusion_bytes = rank % 2 == 0 ? 4096 : 0;
   leader_service.coordinator.stall_warning = Duration(0);

@@ -53,11 +53,7 @@ SimWorld::SimWorld(SimProgram program, std::vector<uint32_t> host_of, Fault faul
     rank.peers = std::make_unique<SimPeers>(NetOf(r), hosts_.local_of(r));
     rank.backend = std::make_unique<LateBackend>(heap_, random_);
     Backend* backend = rank.backend.get();
-    if (hosts_.several()) {
-      rank.counted = std::make_unique<CountingBackend>(hosts_.Open(r, *backend, heap_, segments_),
-                                                       &rank.prepared);
-      backend = rank.counted.get();
-    }
+    if (hosts_.several()) backend = &hosts_.Open(r, *backend, heap_, segments_);
     rank.engine =
         std::make_unique<Engine>(*rank.peers, *backend, heap_, hosts_.WorldOf(r), options);
     EnterStep(rank, r);
@@ -278,14 +274,12 @@ void SimWorld::Submit(uint32_t number, std::unique_ptr<Flight> flight, const Req
 void SimWorld::SubmitAndWait(uint32_t number, std::unique_ptr<Flight> flight,
                              const RequestSpec& spec) {
   Rank& rank = ranks_[number];
-  const int prepared = rank.prepared;
   const Status status = rank.engine->Run(spec, Duration(1), &flight->handle);
   ++done_;
   if (flight->handle != 0) {
     rank.flights.push_back(std::move(flight));
     return;
   }
-  if (status.ok() && rank.prepared == prepared) ++short_ways_;
   CheckOp(number, *flight, status, {});
 }
 

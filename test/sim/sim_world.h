@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "runtime/core/engine.h"
-#include "test/fakes/counting_backend.h"
 #include "test/sim/late_backend.h"
 #include "test/sim/program.h"
 #include "test/sim/seeded_threads.h"
@@ -41,8 +40,6 @@ class SimWorld {
 
   // Runs until every rank is through; "" or what went wrong.
   std::string Run();
-  // Operations of two hosts that came again and went the short way (PersistentCall), on any rank.
-  uint64_t short_ways() const { return short_ways_; }
   // Equal for equal runs.
   uint64_t fingerprint() const { return threads_ ? threads_->fingerprint() : 0; }
 
@@ -59,8 +56,6 @@ class SimWorld {
     std::vector<std::unique_ptr<Flight>> flights;  // whose memory the engine uses to its end
     std::unique_ptr<SimPeers> peers;
     std::unique_ptr<LateBackend> backend;
-    std::unique_ptr<CountingBackend> counted;  // the one over all hosts
-    int prepared = 0;                          // by it
     std::unique_ptr<Engine> engine;
     size_t step = 0;
     std::deque<const SimOp*> to_submit;  // of this step, in program order
@@ -116,7 +111,6 @@ class SimWorld {
   std::optional<uint32_t> victim_;  // of a leave that has happened
   bool broken_ = false;
   uint64_t done_ = 0;  // submissions and completions
-  uint64_t short_ways_ = 0;
   std::map<const SimOp*, Verdict> verdicts_;
   std::map<const SimStep*, int32_t> last_joined_;
   std::string failure_;

@@ -44,9 +44,6 @@ struct HostLeaderOptions {
   // where it makes a sum. It comes every few microseconds, from a sum after half of this; between
   // two of its waits the other hosts may have to wait as long.
   Duration stand_back = std::chrono::microseconds(250);
-  // How long a thread that waits for a message may look for it, as one with a core of its own does.
-  // Zero: it sleeps at once.
-  Duration spin = Duration::zero();
   CompareDetailsOf compare;
   CoordinatorOptions coordinator;
   // Wakes every rank on this host that sleeps. From any thread.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "runtime/backends/hosts/batch_executor.h"
@@ -107,12 +109,6 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
   uint64_t ticket = 0;
   {
     MutexLock lock(mutex_);
-    if (reported_as_ != 0) {
-      ticket = op->ready.ticket = std::exchange(reported_as_, 0);
-      op->Begin({.activity = TraceActivity::kWaitForHosts});
-      reported_ = std::move(op);
-      return ticket;
-    }
     closed = closed_;
     ticket = op->ready.ticket = next_ticket_++;
     if (closed.ok()) {
@@ -137,51 +133,6 @@ uint64_t HostLeaderService::Post(std::shared_ptr<LeaderOp> op) {
     publisher_.PublishFailure(*op, closed);
   }
   return ticket;
-}
-
-// ---- sums that come again
-
-// 0: something is under way, so that a sum goes the common way.
-uint64_t HostLeaderService::TicketIfQuiet() {
-  MutexLock lock(mutex_);
-  const bool serves = closed_.ok() && !leaving_ && negotiation_.joinable();
-  const bool quiet = posted_.empty() && outbox_.empty() && !turns_.has_work() && !turns_.working();
-  return serves && quiet && turns_.BeginAttending() ? next_ticket_++ : 0;
-}
-
-PersistentCall::Outcome HostLeaderService::RunPersistent(const PersistentSum& sum,
-                                                         const void* input, void* output,
-                                                         const std::function<void()>& become) {
-  using enum PersistentCall::Outcome;
-  const uint64_t ticket = TicketIfQuiet();
-  if (ticket == 0) return kNotBegun;
-  if (!TakeNegotiation(/*patiently=*/false)) return kNotBegun;
-  MutexLock negotiating(negotiating_, std::adopt_lock);
-  if (!negotiator_.IsQuiet()) return kNotBegun;
-  std::string memory;
-  const Result<std::string_view> other =
-      negotiator_.Exchange(sum.offer(), ticket, input, SteadyNow() + options_.spin, &memory);
-  if (!other.ok()) return kNotBegun;
-  if (!other->empty()) {
-    sum.Add(input, *other, output);
-    return kDone;
-  }
-  // No thread receives anything before the negotiator knows the operation.
-  {
-    MutexLock lock(mutex_);
-    reported_as_ = ticket;
-  }
-  become();
-  LeaderOpPointer op;
-  {
-    MutexLock lock(mutex_);
-    reported_as_ = 0;
-    op = std::exchange(reported_, nullptr);
-  }
-  if (op == nullptr) return kGoesOn;  // it failed here, which has ended the world
-  OfferMessage report = OfferOf(*op);
-  negotiator_.Adopt(std::move(op), std::move(report));
-  return kGoesOn;
 }
 
 void HostLeaderService::Withdraw(uint64_t ticket, std::string why) {

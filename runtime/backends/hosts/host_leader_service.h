@@ -14,9 +14,7 @@
 #define HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 
 #include <condition_variable>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,10 +27,8 @@
 #include "runtime/backends/hosts/members/result_publisher.h"
 #include "runtime/backends/hosts/message_sleep.h"
 #include "runtime/backends/hosts/negotiator.h"
-#include "runtime/backends/hosts/persistent_sum.h"
 #include "runtime/backends/hosts/stepped_batch.h"
 #include "runtime/backends/inter_host_comm.h"
-#include "runtime/backends/persistent_call.h"
 #include "runtime/base/mutex.h"
 #include "runtime/device/shared_heap.h"
 
@@ -48,9 +44,6 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
   // All parts have started here. The result arrives in the ResultStatus of each part; the ticket is
   // for Withdraw.
   uint64_t Post(std::shared_ptr<LeaderOp> op);
-  // PersistentCall::Run of this sum. `become` posts it as an operation.
-  PersistentCall::Outcome RunPersistent(const PersistentSum& sum, const void* input, void* output,
-                                        const std::function<void()>& become);
   // The operation failed here. Work that others have begun with it still runs to its end.
   void Withdraw(uint64_t ticket, std::string why);
   // The caller of a `straight` part takes its memory back; no thread uses it after this call. A
@@ -93,8 +86,6 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
   std::unique_ptr<SteppedBatch> TakeStep();
   void PutBack(std::unique_ptr<SteppedBatch> batch);
 
-  uint64_t TicketIfQuiet();
-
   // In the inter-host thread.
   void Work();
 
@@ -111,10 +102,6 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
   Mutex mutex_;
   std::condition_variable changed_;
   std::vector<LeaderOpPointer> posted_ HVD_GUARDED_BY(mutex_);
-  // Not 0: the ticket under which the next operation that is posted was reported already. It goes
-  // to `reported_` then.
-  uint64_t reported_as_ HVD_GUARDED_BY(mutex_) = 0;
-  LeaderOpPointer reported_ HVD_GUARDED_BY(mutex_);
   // To the coordinator, in the order of what happened.
   std::vector<Coordination> outbox_ HVD_GUARDED_BY(mutex_);
   BatchTurns turns_ HVD_GUARDED_BY(mutex_);

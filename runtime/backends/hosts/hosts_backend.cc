@@ -9,7 +9,6 @@
 
 #include "runtime/backends/hosts/leader_sum.h"
 #include "runtime/backends/hosts/members/results.h"
-#include "runtime/backends/hosts/persistent_sum.h"
 #include "runtime/backends/rank_list.h"
 #include "runtime/base/text/format.h"
 #include "runtime/device/host_copy.h"
@@ -119,20 +118,6 @@ size_t ResultBytes(const CollectiveCall& call, const std::shared_ptr<const HostP
   return ScatteredBytes(call, *part, call.group->size());
 }
 
-class PersistentSumCall final : public PersistentCall {
- public:
-  // The service outlives it.
-  PersistentSumCall(HostLeaderService& service, PersistentSum sum)
-      : service_(service), sum_(std::move(sum)) {}
-  Outcome Run(const void* input, void* output, const std::function<void()>& become) override {
-    return service_.RunPersistent(sum_, input, output, become);
-  }
-
- private:
-  HostLeaderService& service_;
-  const PersistentSum sum_;
-};
-
 }  // namespace
 
 // An operation about which hosts agree.
@@ -190,7 +175,6 @@ HostsBackend::HostsBackend(Backend& one_host, SharedHeap& heap, SharedMemoryMap&
       peer_memory_(peer_memory),
       map_(options.leader_service.map),
       nudge_host_(std::move(options.nudge_host)),
-      spins_(options.leader_service.spin > Duration::zero() && comm.steps() != nullptr),
       leader_service_(comm, heap, std::move(options.leader_service)) {}
 
 HostsBackend::~HostsBackend() = default;
@@ -252,22 +236,6 @@ Status HostsBackend::LendInput(const CollectiveCall& call, MemberOp& op,
   }
   LeaseDescriptor{data, op.lease.control_at, op.staging != nullptr}.WriteTo(descriptor);
   return Status::Ok();
-}
-
-// Between the only ranks of two hosts that offer their parts (SumToOffer), where a thread that
-// waits for an answer has a core for that.
-std::unique_ptr<PersistentCall> HostsBackend::Persist(const CollectiveCall& call,
-                                                      const CrossHostRequest& request) {
-  const bool pair = map_.host_of.size() == 2 && !StaysHere(call) && call.group->id == 0;
-  const bool small = call.bytes() != 0 && call.bytes() <= kMostOfferedToOne;
-  if (!pair || !small || !LeavesSum(call) || !spins_) return nullptr;
-  MemberInputs parts;
-  parts.cross_host = &request;
-  ReadyMessage report = WordsFor(call, parts);
-  report.parts.push_back({.bytes = call.bytes(), .extents = {}});
-  PersistentSum sum(call, report, map_.rank);
-  if (!sum.FitsOneMessage()) return nullptr;
-  return std::make_unique<PersistentSumCall>(leader_service_, std::move(sum));
 }
 
 void HostsBackend::WorkAhead(const CollectiveCall& call, OpState* state) {

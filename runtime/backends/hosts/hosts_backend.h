@@ -37,8 +37,6 @@ class HostsBackend final : public Backend {
   bool IsExchange(const CollectiveCall& call) const override {
     return call.group->on_one_host() && one_host_.IsExchange(call);
   }
-  std::unique_ptr<PersistentCall> Persist(const CollectiveCall& call,
-                                          const CrossHostRequest& request) override;
   void WorkAhead(const CollectiveCall& call, OpState* state) override;
   Result<bool> Start(const CollectiveCall& call, OpState* state,
                      const MemberInputs& parts) override;
@@ -78,7 +76,6 @@ class HostsBackend final : public Backend {
   SharedMemoryMap& peer_memory_;
   const HostMap map_;
   const std::function<void()> nudge_host_;
-  const bool spins_;  // HostLeaderOptions::spin
   LastHostParts last_parts_;
   uint32_t led_ = 0;                      // operations led here and under way
   std::shared_ptr<LeaderOp> assembling_;  // its parts are being started

@@ -12,6 +12,8 @@ namespace {
 // The most that the coordinator sends to a leader in one answer of this kind: more is copied too
 // often on its way.
 constexpr size_t kMostOffered = 4 << 10;
+// Between two hosts it goes out as the report of the other comes in (early_offer.h), in one piece.
+constexpr size_t kMostOfferedToOne = 64 << 10;
 // From so many bytes on, tensors that travel together are copied while they travel.
 constexpr size_t kCopiedByPart = 256 << 10;
 

@@ -17,10 +17,6 @@
 
 namespace hvd {
 
-// Between two hosts a part of at most so many bytes is offered: it goes out as the report of the
-// other host comes in (early_offer.h), in one piece.
-inline constexpr size_t kMostOfferedToOne = 64 << 10;
-
 // The divisor of an average.
 uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item);
 

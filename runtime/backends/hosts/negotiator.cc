@@ -191,38 +191,6 @@ Status Negotiator::SendAnswers(Coordinator::Answers answers) {
   return Status::Ok();
 }
 
-// ---- the short way
-
-bool Negotiator::IsQuiet() const {
-  return !NeedsServing() && !said_goodbye_ && orders_.reported().IsQuiet() && link_.IsQuiet() &&
-         (coordinator_ == nullptr || coordinator_->IsQuiet());
-}
-
-Result<std::string_view> Negotiator::Exchange(const PersistentOffer& offer, uint64_t ticket,
-                                              const void* part, TimePoint deadline,
-                                              std::string* memory) {
-  const uint32_t other = 1 - options_.map.rank;
-  HVD_RETURN_IF_ERROR(link_.SendEncoded(other, offer.Encode(ticket, part)));
-  Result<InterHostMessage> message = link_.Await(other, deadline);
-  if (!message.ok()) return std::string_view();  // the common way finds out why
-  *memory = std::move(message->bytes);
-  const std::optional<std::string_view> came = offer.PartIn(CoordinationLink::Whole(*memory));
-  if (came) return *came;
-  link_.PutBack({message->from, std::move(*memory)});
-  return std::string_view();
-}
-
-// For the coordinator it is a report like any other, but that its early offer has gone already.
-void Negotiator::Adopt(LeaderOpPointer op, OfferMessage&& report) {
-  orders_.reported().Add(std::move(op));
-  if (coordinator_ == nullptr) return;
-  Coordinator::Answers answers;
-  trouble_ = coordinator_->Receive(options_.map.rank, std::move(report), SteadyNow(), &answers);
-  const bool gone =
-      answers.size() == 1 && std::holds_alternative<EarlyOfferMessage>(answers[0].msg);
-  if (!gone) trouble_ = Internal("a part of a sum was sent that the coordinator does not offer");
-}
-
 Status Negotiator::ReceiveMessage(InterHostMessage message) {
   Result<std::optional<CoordinationLink::Received>> received = link_.Assemble(std::move(message));
   if (!received.ok()) return received.status();

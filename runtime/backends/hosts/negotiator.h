@@ -9,14 +9,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/backends/hosts/coordination/coordination_link.h"
 #include "runtime/backends/hosts/coordination/coordination_messages.h"
 #include "runtime/backends/hosts/coordination/coordinator.h"
-#include "runtime/backends/hosts/coordination/persistent_offer.h"
 #include "runtime/backends/hosts/host_leader_options.h"
 #include "runtime/backends/hosts/leader_orders.h"
 #include "runtime/backends/hosts/members/leader_op.h"
@@ -59,16 +56,6 @@ class Negotiator {
   // Does what is to be done now, and waits until the deadline for a message when that is nothing
   // (one in the past: waits for nothing). False when Serve has to go on, soon.
   bool Look(TimePoint deadline);
-  // Nothing is reported, pending or to be said.
-  bool IsQuiet() const;
-  // Where it is quiet: sends this leader's part of a sum under a new ticket, and looks for that of
-  // the other one, which lies in *memory then. Nothing: it has not come by the deadline, or another
-  // message has, which is received later. Not ok: nothing was sent.
-  Result<std::string_view> Exchange(const PersistentOffer& offer, uint64_t ticket, const void* part,
-                                    TimePoint deadline, std::string* memory);
-  // The operation whose part was sent so is decided like any other from here on. `report`: as it
-  // was sent.
-  void Adopt(LeaderOpPointer op, OfferMessage&& report);
   // No decision about what is pending comes any more.
   void Finish();
   // The first rank of each host sees its neighbours leave, whether it leads anything or not.

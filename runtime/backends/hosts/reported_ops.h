@@ -33,9 +33,6 @@ class ReportedOps {
   const std::map<uint64_t, LeaderOpPointer>& all() const { return ops_; }
   void Clear() { ops_.clear(); }
 
-  // There are none, and no early offer.
-  bool IsQuiet() const { return ops_.empty() && early_.empty(); }
-
   KeptOffer& early() { return early_; }
   // The order to execute the operation that the early offer settles, if there is one here.
   std::optional<RunMessage> SettleByEarly() {

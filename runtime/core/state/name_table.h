@@ -44,9 +44,8 @@ struct TensorName : InRecordMemory {
   // Whether rounds of these details may take the short way (Express); asked once they are agreed.
   enum class Express : uint8_t { kUnknown, kNo, kYes };
   Express express = Express::kUnknown;
-  std::unique_ptr<PersistentCall> persistent;  // of kYes over several hosts
-  bool own_detail_known = false;               // to the peers, under own_number
-  bool hosts_know_names = false;               // those of own_detail
+  bool own_detail_known = false;  // to the peers, under own_number
+  bool hosts_know_names = false;  // those of own_detail
   uint32_t own_number = kNoNumber;
   // For the recorder.
   TraceName trace;

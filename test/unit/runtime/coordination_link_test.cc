@@ -55,32 +55,6 @@ TEST_F(CoordinationLinkTest, AShortMessageIsOnePiece) {
   EXPECT_EQ(std::get<WithdrawMessage>(received->second).why, "no memory");
 }
 
-TEST_F(CoordinationLinkTest, AnEncodedMessageIsSentAsItIs) {
-  ASSERT_TRUE(link_.SendEncoded(1, EncodeCoordination(WithdrawMessage{7, "no memory"})).ok());
-  ASSERT_TRUE(link_.Send(1, WithdrawMessage{7, "no memory"}).ok());
-  EXPECT_EQ(comm_.sent.at(0), comm_.sent.at(1));
-  EXPECT_EQ(CoordinationLink::Whole(comm_.sent[0]),
-            EncodeCoordination(WithdrawMessage{7, "no memory"}).view());
-}
-
-TEST_F(CoordinationLinkTest, APieceOfALongMessageIsNoWholeOne) {
-  ASSERT_TRUE(link_.Send(1, WithdrawMessage{7, std::string(kMaxInterHostMessage, 'x')}).ok());
-  EXPECT_EQ(CoordinationLink::Whole(comm_.sent.at(0)), "");
-  EXPECT_EQ(CoordinationLink::Whole(""), "");
-}
-
-TEST_F(CoordinationLinkTest, WhatIsPutBackComesFirst) {
-  EXPECT_TRUE(link_.IsQuiet());
-  link_.PutBack({1, "one"});
-  EXPECT_FALSE(link_.IsQuiet());
-  EXPECT_FALSE(link_.Receive(2, TimePoint{}).ok()) << "it is of rank 1";
-  EXPECT_EQ(link_.Receive(kAnyLeader, TimePoint{}).value().bytes, "one");
-  link_.PutBack({1, "two"});
-  EXPECT_EQ(link_.Await(1, TimePoint{}).value().bytes, "two");
-  EXPECT_FALSE(link_.Await(1, TimePoint{}).ok());
-  EXPECT_TRUE(link_.IsQuiet());
-}
-
 TEST_F(CoordinationLinkTest, AMessageOfAnyLengthArrivesWhole) {
   for (size_t bytes : {kMaxInterHostMessage - 64, kMaxInterHostMessage, 3 * kMaxInterHostMessage}) {
     comm_.sent.clear();

@@ -49,27 +49,16 @@ Status CoordinationLink::TransmitPiece(uint32_t to, MessageBytes piece, char mar
                     After(SteadyNow(), idle_limit_));
 }
 
-Status CoordinationLink::SendEncoded(uint32_t to, MessageBytes bytes) {
-  return TransmitPiece(to, std::move(bytes), kLastPiece);
-}
-
 Status CoordinationLink::Flush(TimePoint deadline) {
   InterHostSteps* steps = comm_.steps();
   return steps == nullptr ? Status::Ok() : steps->Flush(deadline);
 }
 
-std::optional<InterHostMessage> CoordinationLink::TakePutBack(uint32_t from) {
-  const bool fits = put_back_ && (from == kAnyLeader || from == put_back_->from);
-  return fits ? std::exchange(put_back_, std::nullopt) : std::nullopt;
-}
-
 Result<InterHostMessage> CoordinationLink::Receive(uint32_t from, TimePoint deadline) {
-  if (std::optional<InterHostMessage> piece = TakePutBack(from)) return std::move(*piece);
   return comm_.Receive(from, kNegotiationTag, deadline);
 }
 
 Result<InterHostMessage> CoordinationLink::Await(uint32_t from, TimePoint deadline) {
-  if (std::optional<InterHostMessage> piece = TakePutBack(from)) return std::move(*piece);
   return comm_.Await(from, kNegotiationTag, deadline);
 }
 
@@ -87,10 +76,6 @@ Result<std::optional<CoordinationLink::Received>> CoordinationLink::Assemble(
   before->second.append(piece.bytes);
   auto whole = partial_.extract(before);
   return Decode(piece.from, std::move(whole.mapped()));
-}
-
-std::string_view CoordinationLink::Whole(std::string_view piece) {
-  return piece.ends_with(kLastPiece) ? piece.substr(0, piece.size() - 1) : std::string_view();
 }
 
 std::optional<CoordinationLink::Received> CoordinationLink::TakeLocal() {

@@ -29,8 +29,6 @@ class CoordinationLink {
   // A message to this process itself waits for TakeLocal. Waits for nothing where the InterHostComm
   // has steps.
   Status Send(uint32_t to, Coordination&& msg);
-  // A message to another process that is encoded already, and fits into one piece.
-  Status SendEncoded(uint32_t to, MessageBytes bytes);
   // What was sent has gone, or the deadline has passed.
   Status Flush(TimePoint deadline);
   // What InterHostComm::Receive returns for the tag of these messages.
@@ -39,18 +37,11 @@ class CoordinationLink {
   Result<InterHostMessage> Await(uint32_t from, TimePoint deadline);
   // The message that this was the last piece of; nothing when pieces are missing.
   Result<std::optional<Received>> Assemble(InterHostMessage piece);
-  // The message that this is, where it is in one piece; else nothing.
-  static std::string_view Whole(std::string_view piece);
-  // The next Receive or Await returns it again. There is one at a time.
-  void PutBack(InterHostMessage piece) { put_back_ = std::move(piece); }
-  // Nothing has come that was not handled.
-  bool IsQuiet() const { return partial_.empty() && local_.empty() && !put_back_; }
   bool has_local() const { return !local_.empty(); }
   // The next message of this process to itself.
   std::optional<Received> TakeLocal();
 
  private:
-  std::optional<InterHostMessage> TakePutBack(uint32_t from);
   Status Transmit(uint32_t to, Coordination&& msg);
   Status TransmitPiece(uint32_t to, MessageBytes piece, char mark);
 
@@ -59,7 +50,6 @@ class CoordinationLink {
   const Duration idle_limit_;
   std::map<uint32_t, std::string> partial_;  // messages of which pieces are missing, by sender
   std::deque<Received> local_;
-  std::optional<InterHostMessage> put_back_;
 };
 
 }  // namespace hvd

@@ -49,11 +49,6 @@ class Coordinator {
   // answers inform the leaders of those hosts.
   std::vector<std::string> Stalls(TimePoint now, Answers* answers);
 
-  // Nothing is pending, and no rank has joined or left.
-  bool IsQuiet() const {
-    return waiting_.empty() && joined_.empty() && joined_in_vain_.empty() && left_.empty();
-  }
-
   // To be called before Close: takes the early offer back. True while the other leader may have
   // used it; then the coordinator goes on receiving until this is false.
   bool RecallEarly(const std::string& why, Answers* answers);
