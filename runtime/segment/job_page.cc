@@ -108,11 +108,6 @@ void JobPage::Break(std::string_view sentence) const {
 // then saw no hold has done so before this store, and the counts read afterwards have its commit.
 void JobPage::HoldCommits() const { header().hold.store(1, std::memory_order_seq_cst); }
 
-void JobPage::ReleaseCommits() const {
-  header().hold.store(0, std::memory_order_seq_cst);
-  for (uint32_t r = 0; r < ranks_; ++r) RingAll(r);
-}
-
 uint64_t JobPage::MostCommits() const {
   uint64_t most = 0;
   for (uint32_t r = 0; r < ranks_; ++r) most = std::max(most, Commits(r));

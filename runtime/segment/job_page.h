@@ -134,8 +134,6 @@ class JobPage {
   // From here on no rank passes a further commit without an answer; Commits and MostCommits then
   // count each commit that was passed before.
   void HoldCommits() const;
-  // Lets all ranks go on as if nothing had happened; not after ActAt.
-  void ReleaseCommits() const;
   // How many commits rank r has come to.
   uint64_t Commits(uint32_t r) const { return rank(r).commits.load(std::memory_order_seq_cst); }
   // The largest of them.

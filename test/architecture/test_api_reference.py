@@ -170,3 +170,47 @@ def test_directives_are_read():
     named = directives(page)
     assert shown(named, "horovod.a", "x") and shown(named, "horovod.b", "C.h") and not shown(named, "horovod.b", "C.x")
     assert not shown(named, "horovod.b", "D")
+
+
+# ---- torch and numpy: the same functions in the same words
+
+OF_EACH = {"tensor", "tensors", "op", "splits", "device"}  # arguments that differ in what they take
+SAME = [("torch/mpi_ops.py", "numpy/mpi_ops.py"), ("torch/functions.py", "numpy/mpi_ops.py")]
+
+
+def entries(docstring):
+    """{(section, name): text} of the lists `Args:` and `Raises:`; arrays are called tensors."""
+    found, section, key = {}, None, None
+    for line in re.sub(r"\barray(s?)\b", r"tensor\1", docstring.replace("an array", "a tensor")).split("\n"):
+        if line and not line.startswith(" "):
+            section = line.rstrip(":") if line in ("Args:", "Raises:") else None
+        elif section and (entry := re.match(r"    (\w+): (.*)", line)):
+            key = (section, entry.group(1))
+            found[key] = entry.group(2)
+        elif section and line.strip():
+            found[key] += " " + line.strip()
+    return found
+
+
+def differences(one, other):
+    """Arguments and exceptions of functions of both sources that are described differently."""
+    one, other = (definitions(ast.parse(source)) for source in (one, other))
+    faults = []
+    for name in sorted(one.keys() & other.keys()):
+        ours, theirs = (entries(ast.get_docstring(found[name])) for found in (one, other))
+        faults += [f"{name}: {key[1]}" for key in ours.keys() & theirs.keys() if key[1] not in OF_EACH and ours[key] != theirs[key]]
+    return faults
+
+
+@pytest.mark.parametrize("one, other", SAME)
+def test_torch_and_numpy_describe_the_same_argument_alike(one, other):
+    sources = [(PACKAGE / path).read_text() for path in (one, other)]
+    shared = set.intersection(*(set(definitions(ast.parse(source))) for source in sources))
+    assert len(shared) >= (20 if "mpi_ops" in one else 2), shared
+    assert differences(*sources) == []
+
+
+def test_the_rule_of_like_descriptions_refuses():
+    source = 'def f(name, tensor):\n    """F.\n\n    Args:\n        name: {}\n            end.\n        tensor: {}\n    """'
+    assert differences(source.format("A tensor.", "One."), source.format("An array.", "Two.")) == ["f: name"]
+    assert differences(source.format("Each tensor's", "One."), source.format("Each array's", "Two.")) == []

@@ -76,9 +76,4 @@ std::optional<TimePoint> HostLedger::NextChange(TimePoint now) const {
   return next;
 }
 
-uint32_t HostLedger::HostFailures(const std::string& host) const {
-  const auto place = hosts_.find(host);
-  return place == hosts_.end() ? 0 : place->second.failures;
-}
-
 }  // namespace hvd

@@ -45,8 +45,6 @@ class HostLedger {
   TimePoint UsableFrom(const std::string& host) const;
   // When the next host or slot that is put aside may be used again; nothing if there is none.
   std::optional<TimePoint> NextChange(TimePoint now) const;
-  // Since the last time that a worker did well there.
-  uint32_t HostFailures(const std::string& host) const;
 
  private:
   struct Place {

@@ -15,7 +15,6 @@ TEST(HostLedger, NothingSpeaksAgainstAPlaceThatIsNotKnown) {
   EXPECT_TRUE(ledger.MayUse("a", 3, TimePoint{}));
   EXPECT_EQ(ledger.UsableFrom("a"), TimePoint{});
   EXPECT_EQ(ledger.NextChange(TimePoint{}), std::nullopt);
-  EXPECT_EQ(ledger.HostFailures("a"), 0u);
 }
 
 TEST(HostLedger, AHostRestsLongerWithEachFailure) {
@@ -55,7 +54,6 @@ TEST(HostLedger, AHostRestsLongerWithEachFailure) {
       EXPECT_TRUE(ledger.MayUse("a", clock.Now()));
       EXPECT_EQ(ledger.NextChange(clock.Now()), std::nullopt);
     }
-    EXPECT_EQ(ledger.HostFailures("a"), c.rests.size());
   }
 }
 
@@ -90,7 +88,6 @@ TEST(HostLedger, AWorkerThatDoesWellMakesTheNextFailureTheFirst) {
   ledger.NoteSlotFailure("a", 1, clock.Now());
   clock.Advance(100s);
   ledger.NoteGood("a", 0, clock.Now());
-  EXPECT_EQ(ledger.HostFailures("a"), 0u);
   EXPECT_TRUE(ledger.MayUse("a", 0, clock.Now()));
   ledger.NoteSlotFailure("a", 0, clock.Now());
   EXPECT_TRUE(ledger.MayUse("a", 0, clock.Now()));
@@ -115,9 +112,9 @@ TEST(HostLedger, AWorkerThatFailsCostsItsHostARestWhereARangeIsGiven) {
   ledger.NoteWorkerFailure("a", 1, now + 1s);  // died together with the first
   ledger.NoteGood("a", 2, now + 2s);           // its peers form a generation without them
   EXPECT_EQ(ledger.UsableFrom("a"), usable);
-  EXPECT_EQ(ledger.HostFailures("a"), 1u);
   ledger.NoteWorkerFailure("a", 0, usable);
-  EXPECT_GE(ledger.UsableFrom("a"), usable + 40s);
+  EXPECT_GE(ledger.UsableFrom("a"), usable + 40s) << "the second failure";
+  EXPECT_LE(ledger.UsableFrom("a"), usable + 50s) << "and not the third";
 }
 
 TEST(HostLedger, TheNextChangeIsTheEarliestOfAll) {
