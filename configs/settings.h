@@ -144,7 +144,8 @@ struct Settings {
   double terminate_grace_seconds = 0;  // SIGTERM to SIGKILL
   double heartbeat_timeout_seconds = 0;
   int tree_radix = 0;
-  double driver_grace_seconds = 0;  // how long an agent waits for a stream that is lost
+  // How long an agent waits for a stream that is lost; -1: not said.
+  double driver_grace_seconds = -1;
 
   // The hosts are those of a scheduler's allocation: its number of the job, and a command that
   // tells them as they are now. Empty: nothing does.

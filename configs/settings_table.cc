@@ -974,13 +974,13 @@ std::span<const Row> SettingRows() {
        .env = "HVD_DRIVER_GRACE_SECONDS",
        .yaml = "launcher.driver_grace_seconds",
        .type = Type::kSeconds,
-       .default_text = "0",
        .min = 0,
        .max = 3600,
        .example = "30",
        .what = "the time workers outlive the connection to hvdrun",
-       .doc =
-           "time that workers continue while the connection to hvdrun is lost; 60 s with --detach",
+       .doc = "time that workers continue while the connection to hvdrun is lost; by default 0, "
+              "and with "
+              "--detach 60 s, in an elastic job for hvdrun itself only; 0: they end with hvdrun",
        .target = &Settings::driver_grace_seconds},
       {.section = kFailure,
        .name = "gloo-timeout-seconds",

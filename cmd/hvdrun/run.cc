@@ -240,6 +240,58 @@ Status Prepare(const DriverOptions& options) {
                             settings.output_limit_bytes);
 }
 
+// A detached job goes on when its hvdrun is killed, unless something else of it ends with that: the
+// launcher of its ranks or agents, the rendezvous of stock Horovod, the timeline; or the user wants
+// no grace.
+bool MayBeTakenOver(const DriverOptions& options) {
+  const Settings& settings = options.settings;
+  const RemoteClient client = RemoteClientOf(settings);
+  // Those of an elastic job may come at any time.
+  const bool remote = options.elastic.elastic ||
+                      std::ranges::any_of(options.hosts, [](auto& host) { return host.remote; });
+  const bool may_reach = !remote || client == RemoteClient::kSshLibrary ||
+                         client == RemoteClient::kSshProgram || client == RemoteClient::kRshAgent;
+  return may_reach && !settings.stock_horovod && RankLauncherOf(settings).empty() &&
+         !HasTimelineFile(settings) && settings.driver_grace_seconds != 0;
+}
+
+// From here on there is a standby, and this process may be one that has taken over.
+Status BeginSuccession(const DetachedJob& detached, DriverOptions& options) {
+  // Workers of an elastic job have a new number each time; memory that is not used costs nothing.
+  constexpr uint32_t kWorkersOfElastic = 1 << 20;
+  auto printed = PrintedOutput::Make(options.most_ranks(), detached.mark,
+                                     options.elastic.elastic ? kWorkersOfElastic : 0);
+  if (!printed.ok()) return printed.status();
+  Result<Succession> succession = BeginSuccession(detached);
+  if (!succession.ok()) return succession.status();
+  options.printed = std::move(*printed);
+  options.successor_key = MakeJobKey();
+  options.successor_link = succession->link.Release();
+  if (!succession->record) return Status::Ok();
+  options.taken_over = DecodeTakeoverRecord(*succession->record);
+  if (!options.taken_over) return Internal("hvdrun left a record that cannot be read");
+  options.successor_key = options.taken_over->key;  // that the agents know
+  return Status::Ok();
+}
+
+// In hvdrun of a detached job, and in each one that takes it over.
+void BeginSuccessionIfPossible(const DetachedJob* detached, DriverOptions& options,
+                               SettingsChannelFactory& channels) {
+  constexpr double kGraceOfDetached = 60;
+  double& grace = options.settings.driver_grace_seconds;
+  const bool given = grace >= 0;
+  if (detached != nullptr && MayBeTakenOver(options)) {
+    options.successor_grace_seconds = given ? grace : kGraceOfDetached;
+    // An elastic job goes on without a host sooner than with it.
+    if (!options.elastic.elastic) grace = options.successor_grace_seconds;
+    if (Status status = BeginSuccession(*detached, options); !status.ok())
+      LogWarning("the job ends with this hvdrun if it is killed: " + status.message());
+    if (options.taken_over)
+      channels.FindLocalAgents(static_cast<uint32_t>(options.taken_over->hosts.size()));
+  }
+  grace = std::max(grace, 0.0);
+}
+
 // Its hosts may change while it runs.
 int RunElastic(DriverOptions options, const DetachedJob* detached, const NodePart& nodes) {
   SettingsChannelFactory channels(
@@ -252,37 +304,9 @@ int RunElastic(DriverOptions options, const DetachedJob* detached, const NodePar
       return std::make_unique<SteeredWatch>(io, hosts(io), file);
     };
   }
+  BeginSuccessionIfPossible(detached, options, channels);
   const DeadJobsSweep sweep;
   return RunJob(std::move(options), channels, *watch);
-}
-
-// A detached job of fixed size goes on when its hvdrun is killed, unless something else of it ends
-// with that: the launcher of its ranks or agents, the rendezvous of stock Horovod, the timeline.
-bool MayBeTakenOver(const DriverOptions& options) {
-  const Settings& settings = options.settings;
-  const RemoteClient client = RemoteClientOf(settings);
-  const bool remote =
-      std::ranges::any_of(options.hosts, [](const auto& host) { return host.remote; });
-  const bool may_reach = !remote || client == RemoteClient::kSshLibrary ||
-                         client == RemoteClient::kSshProgram || client == RemoteClient::kRshAgent;
-  return !options.elastic.elastic && may_reach && !settings.stock_horovod &&
-         RankLauncherOf(settings).empty() && !HasTimelineFile(settings);
-}
-
-// From here on there is a standby, and this process may be one that has taken over.
-Status BeginSuccession(const DetachedJob& detached, DriverOptions& options) {
-  auto printed = PrintedOutput::Make(options.most_ranks(), detached.mark);
-  if (!printed.ok()) return printed.status();
-  Result<Succession> succession = BeginSuccession(detached);
-  if (!succession.ok()) return succession.status();
-  options.printed = std::move(*printed);
-  options.successor_key = MakeJobKey();
-  options.successor_link = succession->link.Release();
-  if (!succession->record) return Status::Ok();
-  options.taken_over = DecodeTakeoverRecord(*succession->record);
-  if (!options.taken_over) return Internal("hvdrun left a record that cannot be read");
-  options.successor_key = options.taken_over->key;  // that the agents know
-  return Status::Ok();
 }
 
 int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const NodePart& nodes) {
@@ -320,14 +344,7 @@ int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const Node
       {options.interfaces, options.first_port, options.last_port, nodes.waiting});
   const Result<LauncherMaker> launcher = RankLauncherFor(options, channels.family());
   if (!launcher.ok()) return UsageError(launcher.status());
-  if (detached != nullptr && MayBeTakenOver(options)) {
-    constexpr double kGraceOfDetached = 60;
-    double& grace = options.settings.driver_grace_seconds;
-    if (grace == 0) grace = kGraceOfDetached;
-    if (Status status = BeginSuccession(*detached, options); !status.ok())
-      LogWarning("the job ends with this hvdrun if it is killed: " + status.message());
-    if (options.taken_over) channels.FindLocalAgents();
-  }
+  BeginSuccessionIfPossible(detached, options, channels);
   const DeadJobsSweep sweep;
   return RunJob(std::move(options), channels, nullptr, *launcher);
 }

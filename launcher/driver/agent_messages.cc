@@ -53,9 +53,18 @@ void AgentMessages::On(uint32_t host, const AgentReady& ready) {
   parts_.facts[host].cpus = ready.cpus;
   // On a single host there is no other command to differ from; an elastic job learns from its first
   // worker there.
+  const bool path_first = parts_.elastic() && !options.successor_key.empty();
+  if (path_first) return;  // it is said next
   if (parts_.agents.count() == 1 || parts_.elastic()) return IsReady(host);
   parts_.agents.Send(
       host, LookAtCommand{options.command.at(0), PathOfWorkers(options), options.directory});
+}
+
+// From here on the agent of an elastic job outlives this hvdrun, which the record then says.
+void AgentMessages::On(uint32_t host, const AgentPath&) {
+  if (!parts_.elastic() || parts_.options.successor_key.empty()) return;
+  actions_.AwaitSuccessorAt(host);
+  IsReady(host);
 }
 
 void AgentMessages::On(uint32_t host, CommandSeen& seen) {

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "launcher/driver/driver_parts.h"
+#include "launcher/driver/job_actions.h"
 #include "launcher/driver/recorder_messages.h"
 #include "launcher/overlay/relay/relay_switch.h"
 #include "launcher/wire/messages.h"
@@ -29,17 +30,18 @@ template <typename Message>
 concept IsOfRecorders = requires(RecorderMessages recorders, const Message& message) {
   recorders.Take(0U, message);
 };
-// The driver's observer prints output, its connection ends after AgentGone and keeps AgentPath; the
+// The driver's observer prints output, its connection ends after AgentGone; the
 // doctor asks for the rest.
 template <typename Message>
 concept IsForOthers = std::same_as<Message, WorkerOutput> || std::same_as<Message, AgentGone> ||
-    std::same_as<Message, AgentPath> || std::same_as<Message, HostExam> ||
-    std::same_as<Message, PairMeasured> || std::same_as<Message, HostSnapshot>;
+    std::same_as<Message, HostExam> || std::same_as<Message, PairMeasured> ||
+    std::same_as<Message, HostSnapshot>;
 
 class AgentMessages {
  public:
-  // `parts` outlives this object.
-  explicit AgentMessages(DriverParts& parts) : parts_(parts), recorders_(parts) {}
+  // They outlive this object.
+  AgentMessages(DriverParts& parts, JobActions& actions)
+      : parts_(parts), actions_(actions), recorders_(parts) {}
 
   // A message that came over the host's own stream.
   void Receive(uint32_t host, ToDriver& message, TimePoint now);
@@ -62,6 +64,7 @@ class AgentMessages {
     }
   }
   void On(uint32_t host, const AgentReady& ready);
+  void On(uint32_t host, const AgentPath& path);
   void On(uint32_t host, CommandSeen& seen);
   void IsReady(uint32_t host);
   void On(uint32_t host, const ConnectivityProbed& probed);
@@ -105,6 +108,7 @@ class AgentMessages {
   }
 
   DriverParts& parts_;
+  JobActions& actions_;
   RecorderMessages recorders_;
   TimePoint now_{};  // of the message that is being dealt with
 };

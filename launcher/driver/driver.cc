@@ -8,6 +8,8 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,6 +25,8 @@
 #include "launcher/driver/job_signals.h"
 #include "launcher/driver/run_watch.h"
 #include "launcher/driver/takeover/adoption.h"
+#include "launcher/driver/takeover/elastic_adoption.h"
+#include "launcher/driver/takeover/job_record.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/job_pause.h"
 #include "launcher/job/report/failure_code.h"
@@ -82,6 +86,13 @@ bool IsFailedEnd(const JobEvent& event) {
   return exited != nullptr && !exited->end.ok();
 }
 
+// What the agents know as well as hvdrun does, once that has happened.
+bool IsKnownToAgents(const JobEvent& event) {
+  return std::holds_alternative<WorkerStarted>(event) ||
+         std::holds_alternative<RankJoined>(event) || std::holds_alternative<ClockRead>(event) ||
+         std::holds_alternative<HostIdle>(event);
+}
+
 // The hosts that an elastic job has found, from this one on: it opens one after the other now.
 std::vector<HostSlots> HostsFrom(uint32_t host, const ElasticState& elastic) {
   std::vector<HostSlots> found;
@@ -128,7 +139,12 @@ class Driver final : public AgentConnectionObserver {
   void AddAgent(uint32_t host);
   void TakeOverAgents();
   void Adopt();
+  void AdoptElastic(Adoption adoption);
+  void GoOnWithHosts(const TakeoverRecord& record);
   void LeaveRecordIfNews();
+  void LeaveElasticRecord(const JobEvent& event, const Decision& decision);
+  TakeoverRecord BeginRecord() const;
+  void Leave(const TakeoverRecord& record);
   std::string LastWords() const;
   void OpenTimeline();
   void CloseTimelines();
@@ -157,8 +173,8 @@ class Driver final : public AgentConnectionObserver {
   DriverParts parts_;
   ChannelFactory& channels_;
   const LauncherMaker make_launcher_;
-  AgentMessages messages_{parts_};
   JobActions actions_{parts_};
+  AgentMessages messages_{parts_, actions_};
   JobSignals signals_{parts_.io, [this](int signal) { OnSignal(signal); }};
   asio::steady_timer deadline_timer_{parts_.io}, tick_timer_{parts_.io}, run_timer_{parts_.io};
   RunWatch run_watch_;                                      // of an elastic job
@@ -167,6 +183,7 @@ class Driver final : public AgentConnectionObserver {
   std::optional<Adoption> adoption_;                        // while it takes over
   std::vector<int32_t> interrupts_;                         // for a driver that takes over
   std::optional<std::tuple<size_t, bool, JobPhase>> left_;  // what the record that was left says
+  std::string left_state_;                                  // the same of an elastic job
   size_t channels_known_ = 0;                               // hosts whose channels can be made
   DriverStatusListener status_listener_{parts_.io, [this] { return CountsOf(parts_.state); }};
 };
@@ -182,11 +199,29 @@ Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchM
   if (job.taken_over) {
     adoption_.emplace(*job.taken_over);
     interrupts_ = job.taken_over->interrupts;
+    if (host_watch_) GoOnWithHosts(*job.taken_over);
   }
+  if (host_watch_) return;
   for (uint32_t host = 0; host < job.plan.hosts.size(); ++host) {
     AddAgent(host);
     if (!job.hosts[host].remote) parts_.state.clocks[host] = HostClock::Ours();
   }
+}
+
+// The hosts of an elastic job, as its former hvdrun has left them.
+void Driver::GoOnWithHosts(const TakeoverRecord& record) {
+  if (!DecodeJobState(record.job, parts_.state, SteadyNow()) ||
+      record.hosts.size() > parts_.state.elastic.hosts.size())
+    throw std::runtime_error("the hvdrun that was killed has left a record that cannot be read");
+  std::vector<bool> outlives(parts_.state.elastic.hosts.size());
+  for (uint32_t host = 0; host < outlives.size(); ++host) {
+    parts_.AddHost(parts_.state.elastic.hosts[host].listing);
+    AddAgent(host);
+    if (host >= record.hosts.size()) continue;
+    outlives[host] = record.hosts[host].has_rank != 0;
+    parts_.free_ports[host] = record.hosts[host].free_port;
+  }
+  ForgetHosts(parts_.state, outlives);
 }
 
 // The hosts of an elastic job, now and whenever they change.
@@ -266,7 +301,7 @@ void Driver::Begin() {
                                            : Screen::HostCounts());
 }
 
-// Those of hosts without a rank are gone.
+// Those of other hosts are gone.
 void Driver::TakeOverAgents() {
   const TakeoverRecord& record = *parts_.options.taken_over;
   sigset_t held;  // since the standby was made
@@ -276,17 +311,20 @@ void Driver::TakeOverAgents() {
   parts_.screen.Print(
       Format("hvdrun (pid {}) was killed; another one, pid {}, goes on with the job", record.pid,
              ::getpid()));
+  const TakeOver printed = parts_.screen.printed(static_cast<uint32_t>(parts_.state.ranks.size()));
+  const auto grace = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(parts_.options.successor_grace_seconds));
   for (uint32_t host = 0; host < record.hosts.size(); ++host) {
     if (record.hosts[host].has_rank != 0)
-      parts_.agents[host].OpenAsSuccessor(record.hosts[host].there, record.key,
-                                          parts_.screen.printed());
+      parts_.agents[host].OpenAsSuccessor(record.hosts[host].there, record.key, printed, grace);
   }
   ScheduleTick();
+  if (adoption_->complete()) Adopt();  // of a job that has no hosts yet
 }
 
 void Driver::OnAdopted(uint32_t host, ToDriver message) {
   if (auto* snapshot = std::get_if<HostSnapshot>(&message)) {
-    if (Status own = CheckSnapshot(parts_.options.plan, host, *snapshot); !own.ok())
+    if (Status own = CheckSnapshot(parts_.state.plan, host, *snapshot); !own.ok())
       return parts_.agents[host].Break(own.message());
     adoption_->Take(host, std::move(*snapshot));
   } else {
@@ -300,6 +338,7 @@ void Driver::OnAdopted(uint32_t host, ToDriver message) {
 void Driver::Adopt() {
   Adoption adoption = *std::exchange(adoption_, std::nullopt);
   const TakeoverRecord& record = *parts_.options.taken_over;
+  if (host_watch_) return AdoptElastic(std::move(adoption));
   actions_.UseRunning();
   TakeoverRecord known = record;
   known.interrupts = interrupts_;
@@ -316,6 +355,55 @@ void Driver::Adopt() {
   ScheduleTick();
 }
 
+void Driver::AdoptElastic(Adoption adoption) {
+  const TakeoverRecord& record = *parts_.options.taken_over;
+  HostSnapshots snapshots = adoption.snapshots();
+  snapshots.resize(parts_.state.elastic.hosts.size());
+  std::set<uint32_t> with_part;
+  for (uint32_t host = 0; host < snapshots.size(); ++host) {
+    if (snapshots[host] && snapshots[host]->started != 0) with_part.insert(host);
+    if (snapshots[host] && parts_.options.hosts[host].remote) parts_.clock_schedule.Begin(host);
+  }
+  actions_.UseRunning(with_part);
+  const std::vector<JobEvent> missed = MissedEvents(parts_.state, snapshots);
+  for (const JobAction& action : UnfinishedActions(parts_.state, snapshots, SteadyNow()))
+    Execute(action);
+  for (const JobEvent& event : missed) events_.Push(event);
+  for (const auto& [host, reason] : adoption.lost()) {
+    if (reason.empty() || record.is_over != 0 || parts_.state.elastic.hosts[host].gone) {
+      events_.Push(AgentFinished{host});
+    } else {
+      events_.Push(AgentLost{host, reason});
+    }
+  }
+  for (auto& [host, message] : adoption.PopMessages())
+    messages_.Receive(host, message, SteadyNow());
+  for (size_t at = record.interrupts.size(); at < interrupts_.size(); ++at)
+    events_.Push(Interrupted{interrupts_[at]});
+  events_.Push(hvd::Tick{});
+  WatchHosts();
+  WatchOwnRun();
+  ScheduleTick();
+}
+
+// Before anything is done about what was decided: the next hvdrun does what this one did not.
+void Driver::LeaveElasticRecord(const JobEvent& event, const Decision& decision) {
+  const JobState& state = parts_.state;
+  if (parts_.options.successor_link < 0 || adoption_) return;
+  if (IsKnownToAgents(event) && decision.actions.empty()) return;
+  std::string now = EncodeJobState(state);
+  if (now == left_state_) return;
+  TakeoverRecord record = BeginRecord();
+  record.job = left_state_ = std::move(now);
+  for (uint32_t host = 0; host < parts_.agents.count(); ++host) {
+    const AgentPath& there = parts_.agents[host].there();
+    const bool outlives = state.host_open[host] && !there.hvdrun.empty();
+    record.hosts.push_back(
+        {there, static_cast<uint8_t>(outlives ? 1 : 0), {}, parts_.free_ports[host]});
+  }
+  Leave(record);
+}
+
 // When something has changed that agents do not know.
 void Driver::LeaveRecordIfNews() {
   const DriverOptions& options = parts_.options;
@@ -325,27 +413,39 @@ void Driver::LeaveRecordIfNews() {
     return;
   const std::tuple now{interrupts_.size(), state.failure.has_value(), state.phase};
   if (std::exchange(left_, now) == now) return;
-  TakeoverRecord record;
-  record.pid = ::getpid();
-  record.key = options.successor_key;
-  record.begun_ns = NanosecondsOf(parts_.begun);
+  TakeoverRecord record = BeginRecord();
   record.host_names = options.plan.hosts;
   record.ranks = options.plan.ranks;
   record.homogeneous = options.plan.homogeneous ? 1 : 0;
   for (uint32_t host = 0; host < options.plan.hosts.size(); ++host)
     record.hosts.push_back({parts_.agents[host].there(),
                             static_cast<uint8_t>(parts_.tree.Has(host) ? 1 : 0),
-                            options.hosts[host].addresses});
+                            options.hosts[host].addresses, 0});
+  if (state.failure) SetFailure(record, *state.failure);
+  Leave(record);
+}
+
+// What is the same for all jobs.
+TakeoverRecord Driver::BeginRecord() const {
+  const DriverOptions& options = parts_.options;
+  const JobState& state = parts_.state;
+  TakeoverRecord record;
+  record.pid = ::getpid();
+  record.key = options.successor_key;
+  record.begun_ns = NanosecondsOf(parts_.begun);
   record.master_address = options.master_address;
   record.master_port = options.master_port;
   record.interrupts = interrupts_;
-  if (state.failure) SetFailure(record, *state.failure);
   if (state.phase >= JobPhase::kFinishing) {
     record.is_over = 1;
     record.exit_code = ExitCode(state);
     record.report = LastWords();
   }
-  if (!LeaveRecord(options.successor_link, EncodeTakeoverRecord(record)))
+  return record;
+}
+
+void Driver::Leave(const TakeoverRecord& record) {
+  if (!LeaveRecord(parts_.options.successor_link, EncodeTakeoverRecord(record)))
     parts_.options.successor_link = -1;
 }
 
@@ -443,8 +543,9 @@ void Driver::Handle(const JobEvent& event) {
   Decision decision = Step(parts_.state, event, SteadyNow());
   if (!decision.reason.empty())
     parts_.log.Print(decision.detail ? LogLevel::kDebug : LogLevel::kInfo, decision.reason);
+  if (host_watch_) LeaveElasticRecord(event, decision);
   for (const JobAction& action : decision.actions) Execute(action);
-  LeaveRecordIfNews();
+  if (!host_watch_) LeaveRecordIfNews();
   if (parts_.state.phase == JobPhase::kOpening) parts_.screen.HostsChanged();
   ScheduleTickIfMoved();
   ScheduleDeadline();
@@ -463,7 +564,7 @@ void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t mess
   }
   WorkerOutputView shown = output;
   shown.rank = parts_.RankOf(output.rank);
-  parts_.screen.Print(host, shown, message_bytes);
+  parts_.screen.Print(host, output.rank, shown, message_bytes);
 }
 
 void Driver::OnHostAway(uint32_t host, const std::string& reason) {
@@ -570,10 +671,13 @@ int RunJob(DriverOptions options, ChannelFactory& channels, const HostWatchMaker
            const LauncherMaker& make_launcher) {
   ::signal(SIGPIPE, SIG_IGN);
   if (const std::optional<TakeoverRecord>& record = options.taken_over) {
-    options.plan = PlanOf(*record);
-    options.named_hosts.clear();  // the plan is final
     options.master_address = record->master_address;
     options.master_port = record->master_port;
+  }
+  if (const std::optional<TakeoverRecord>& record = options.taken_over;
+      record && !options.elastic.elastic) {
+    options.plan = PlanOf(*record);
+    options.named_hosts.clear();  // the plan is final
     options.hosts.resize(record->hosts.size());
     for (size_t host = 0; host < record->hosts.size(); ++host)
       options.hosts[host].addresses = record->hosts[host].addresses;

@@ -47,6 +47,7 @@ struct DriverOptions {
   std::string successor_key;  // secret: of the driver that takes over; empty: none does
   std::shared_ptr<PrintedOutput> printed;    // that both know; null: none does
   int successor_link = -1;                   // to the standby (standby.h); -1: there is none
+  double successor_grace_seconds = 0;        // for which agents wait for the next driver
   std::optional<TakeoverRecord> taken_over;  // of the hvdrun that was killed
   ElasticLimits elastic;  // of an elastic job; its plan has no hosts before it begins
 

@@ -159,6 +159,15 @@ void JobActions::On(const BeginWorld& begin) {
 
 // ---- of an elastic job
 
+void JobActions::UseRunning(const std::set<uint32_t>& hosts) {
+  has_part_ = hosts;
+  for (uint32_t worker = 0; worker < parts_.state.ranks.size(); ++worker) {
+    const RankRecord& rank = parts_.state.ranks[worker];
+    const Placement& place = parts_.state.plan.ranks[worker];
+    if (rank.alive()) parts_.screen.UseRank(rank.rank, parts_.NameOf(place.host), place.local_rank);
+  }
+}
+
 void JobActions::On(const OpenHost& open) {
   parts_.agents[open.host].Open();
   parts_.tick_moved = true;  // its first heartbeat is due earlier

@@ -21,6 +21,10 @@ class JobActions {
   void Execute(const JobAction& action, TimePoint now);
   // The workers of a job that was taken over run already.
   void UseRunning() { FormTree(); }
+  // The same of an elastic job; `hosts`: whose agents have their part of it.
+  void UseRunning(const std::set<uint32_t>& hosts);
+  // The agent of the host is to wait for another hvdrun when this one is gone.
+  void AwaitSuccessorAt(uint32_t host);
 
  private:
   template <typename Message>
@@ -54,7 +58,6 @@ class JobActions {
   void FormTree();
   bool BeginStockWorld(const std::vector<Placement>& places);
   void SendParts();
-  void AwaitSuccessorAt(uint32_t host);
   void BeginWithMembers(const BeginWorld& begin);
   void ReadStdin();
   void SendStdin(std::string bytes);

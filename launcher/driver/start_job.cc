@@ -65,7 +65,9 @@ StartJob CommonStart(const DriverOptions& options) {
   start.script_warning_ms = ScriptWarningMs(options.settings);
   start.commit_bytes = options.elastic.elastic ? options.settings.keep_commits_bytes : 0;
   start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
-  start.driver_grace_ms = static_cast<int64_t>(options.settings.driver_grace_seconds * 1e3);
+  const double grace = options.successor_key.empty() ? options.settings.driver_grace_seconds
+                                                     : options.successor_grace_seconds;
+  start.driver_grace_ms = static_cast<int64_t>(grace * 1e3);
   return start;
 }
 

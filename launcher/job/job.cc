@@ -208,6 +208,7 @@ void JobTransition::ReplaceHanging(const std::vector<uint32_t>& ranks) {
     if (!worker) continue;
     change_.Tell(RankText(state_, *worker) + " hangs and was ended, so that the others can go on");
     change_.Do(SignalWorker{*worker, SIGKILL});
+    state_.ranks[*worker].end_by = TimePoint::max();
   }
 }
 

@@ -85,7 +85,6 @@ OutputFiles::OutputFiles(std::string directory, uint32_t size, int64_t limit_byt
 
 // With the files as a former hvdrun has left them.
 void OutputFiles::GoOn() {
-  written_ = std::make_unique<std::vector<std::atomic<uint64_t>>>(progress_.size());
   for (size_t file = 0; file < progress_.size(); ++file) {
     struct stat facts {};
     const bool exists = ::lstat(PathOf(file).c_str(), &facts) == 0;
@@ -93,7 +92,13 @@ void OutputFiles::GoOn() {
     progress.base = static_cast<int64_t>(
         printed_->FileBase(static_cast<uint32_t>(file / 2), StreamOf(file), exists));
     progress.bytes = exists ? facts.st_size : 0;
-    (*written_)[file] = static_cast<uint64_t>(progress.base + progress.bytes);
+    // The last bytes may not have been counted.
+    const PrintedOutput::FileWriter writer =
+        printed_->file_writer(static_cast<uint32_t>(file / 2), StreamOf(file));
+    const auto all = static_cast<uint64_t>(progress.base + progress.bytes);
+    const uint64_t bytes = writer.offset + (all > writer.at ? all - writer.at : 0);
+    if (bytes > printed_->in_file(writer.worker, StreamOf(file)))
+      printed_->SetInFile(writer.worker, StreamOf(file), bytes);
   }
 }
 
@@ -106,11 +111,12 @@ OutputFiles::~OutputFiles() {
   thread_.join();
 }
 
-void OutputFiles::Write(uint32_t rank, OutputStream stream, std::string bytes,
+void OutputFiles::Write(uint32_t rank, uint32_t worker, OutputStream stream, std::string bytes,
                         OutputReceipt receipt) {
   {
     MutexLock lock(mutex_);
-    queued_.push_back({2 * size_t{rank} + static_cast<size_t>(stream), std::move(bytes), receipt});
+    queued_.push_back(
+        {2 * size_t{rank} + static_cast<size_t>(stream), worker, std::move(bytes), receipt});
   }
   changed_.notify_all();
 }
@@ -136,6 +142,7 @@ void OutputFiles::Run() {
     std::vector<OutputReceipt> receipts;
     for (const Piece& piece : pieces) {
       if (piece.file < progress_.size() && !progress_[piece.file].given_up) WritePiece(piece);
+      NoteWritten(piece);
       receipts.push_back(piece.receipt);
     }
     on_written_(std::move(receipts));
@@ -163,13 +170,35 @@ void OutputFiles::WritePiece(const Piece& piece) {
     if (!opened.ok()) return GiveUp(piece, opened.status());
     file = std::move(*opened);
   }
+  CountFor(piece);
   if (!WriteAll(file.get(), piece.bytes)) return GiveUp(piece, WhyNot(PathOf(piece.file), errno));
   Progress& progress = progress_[piece.file];
   progress.bytes += static_cast<int64_t>(piece.bytes.size());
-  if (written_) (*written_)[piece.file] += piece.bytes.size();
   if (!piece.bytes.empty()) progress.line_ended = piece.bytes.back() == '\n';
   if (open_.size() > kMaxOpen)
     open_.erase(open_.begin()->first == piece.file ? std::prev(open_.end()) : open_.begin());
+}
+
+// Before the worker's bytes go there: where they begin, unless it wrote there last and nowhere else
+// since. Those of other workers have been counted.
+void OutputFiles::CountFor(const Piece& piece) {
+  if (!printed_ || piece.worker >= printed_->workers()) return;
+  const auto rank = static_cast<uint32_t>(piece.file / 2);
+  const OutputStream stream = StreamOf(piece.file);
+  const PrintedOutput::FileWriter last = printed_->file_writer(rank, stream);
+  const auto all = static_cast<uint64_t>(progress_[piece.file].base + progress_[piece.file].bytes);
+  const uint64_t of_worker = printed_->in_file(piece.worker, stream);
+  if (last.worker == piece.worker && last.offset + (all - last.at) == of_worker) return;
+  printed_->SetFileWriter(rank, stream, {piece.worker, all, of_worker});
+}
+
+void OutputFiles::NoteWritten(const Piece& piece) {
+  if (!printed_ || piece.worker >= printed_->workers()) return;
+  const OutputStream stream = StreamOf(piece.file);
+  const bool lost = piece.file >= progress_.size() || progress_[piece.file].given_up;
+  constexpr uint64_t kAll = UINT64_MAX / 2;  // the job does not wait for it
+  const uint64_t before = printed_->in_file(piece.worker, stream);
+  printed_->SetInFile(piece.worker, stream, lost ? kAll : before + piece.bytes.size());
 }
 
 // A new file where this piece would make the old one too long. False: it cannot be.
@@ -181,7 +210,7 @@ bool OutputFiles::Rotate(const Piece& piece) {
   const auto rank = static_cast<uint32_t>(piece.file / 2);
   if (printed_)
     printed_->BeginRotation(rank, StreamOf(piece.file), static_cast<uint64_t>(progress.bytes));
-  progress.bytes = 0;
+  progress.base += std::exchange(progress.bytes, 0);
   std::string path = PathOf(piece.file);
   // Somebody may have taken it away.
   const bool renamed = ::rename(path.c_str(), (path + kOlder).c_str()) == 0 || errno == ENOENT;
@@ -191,7 +220,6 @@ bool OutputFiles::Rotate(const Piece& piece) {
 
 void OutputFiles::GiveUp(const Piece& piece, const Status& why) {
   progress_[piece.file].given_up = true;
-  if (written_) (*written_)[piece.file] = UINT64_MAX / 2;  // the job does not wait for it
   open_.erase(piece.file);
   if (std::exchange(reported_, true)) return;
   MutexLock lock(mutex_);

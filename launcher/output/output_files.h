@@ -38,12 +38,10 @@ class OutputFiles {
               std::shared_ptr<PrintedOutput> printed = nullptr);
   ~OutputFiles();  // waits until everything is written
 
-  void Write(uint32_t rank, OutputStream stream, std::string bytes, OutputReceipt receipt);
-  // Bytes of the rank's stream that its files have had, also by a former hvdrun. Thread-safe; with
-  // `printed` only.
-  uint64_t written(uint32_t rank, OutputStream stream) const {
-    return (*written_)[2 * size_t{rank} + static_cast<size_t>(stream)].load();
-  }
+  // `worker`: that is this rank; in a job of fixed size they have one number. With `printed`, its
+  // bytes are counted there (PrintedOutput::in_file).
+  void Write(uint32_t rank, uint32_t worker, OutputStream stream, std::string bytes,
+             OutputReceipt receipt);
   // Waits until everything queued is written.
   void Flush();
   // A sentence about the first file that could not be written; once.
@@ -52,6 +50,7 @@ class OutputFiles {
  private:
   struct Piece {
     size_t file = 0;  // 2 * rank + stream
+    uint32_t worker = 0;
     std::string bytes;
     OutputReceipt receipt;
   };
@@ -67,6 +66,8 @@ class OutputFiles {
   void Run();
   void GoOn();
   void WritePiece(const Piece& piece);
+  void CountFor(const Piece& piece);
+  void NoteWritten(const Piece& piece);
   std::string FolderOf(size_t file) const;
   std::string PathOf(size_t file) const;
   bool Rotate(const Piece& piece);
@@ -85,9 +86,8 @@ class OutputFiles {
 
   // Of the thread alone.
   std::map<size_t, UniqueFd> open_;
-  std::vector<Progress> progress_;                               // by file
-  const std::shared_ptr<PrintedOutput> printed_;                 // perhaps null
-  std::unique_ptr<std::vector<std::atomic<uint64_t>>> written_;  // by file, with printed_
+  std::vector<Progress> progress_;                // by file
+  const std::shared_ptr<PrintedOutput> printed_;  // perhaps null
   bool reported_ = false;
 
   std::thread thread_;

@@ -43,7 +43,8 @@ struct PrintedOutput::Shared {
   OpenLine open_after, open_line;
   char packet[PIPE_BUF];
 
-  // Behind this: printed, file_base and rotated_base, each 2 * ranks; then the updates.
+  // Behind this: printed and in_file, each 2 * workers; file_base and rotated_base, each 2 * ranks;
+  // the writers of 2 * ranks files; then the updates.
 };
 
 namespace {
@@ -53,10 +54,17 @@ uint64_t* NumbersBehind(Shared* shared) {
   return reinterpret_cast<uint64_t*>(shared + 1);  // NOLINT: it is aligned as the numbers are
 }
 
+// Of a file: which of the two is valid (1 or 2; 0: neither), so that a change is one store.
+constexpr size_t kNumbersOfWriter = 3, kNumbersOfFile = 1 + 2 * kNumbersOfWriter;
+
+constexpr size_t CountNumbers(uint32_t ranks, uint32_t workers) {
+  return 4 * size_t{workers} + (4 + 2 * kNumbersOfFile) * size_t{ranks};
+}
+
 template <typename Shared>
-auto* UpdatesBehind(Shared* shared, uint32_t ranks) {
+auto* UpdatesBehind(Shared* shared, uint32_t ranks, uint32_t workers) {
   return reinterpret_cast<typename Shared::Update*>(  // NOLINT: as above
-      NumbersBehind(shared) + 6 * size_t{ranks});
+      NumbersBehind(shared) + CountNumbers(ranks, workers));
 }
 
 }  // namespace
@@ -79,24 +87,29 @@ std::string PacketOf(std::string_view mark, uint64_t number, std::string_view te
 
 size_t MostPacketText(std::string_view mark) { return PIPE_BUF - kNumbers - mark.size(); }
 
-Result<std::shared_ptr<PrintedOutput>> PrintedOutput::Make(uint32_t ranks, std::string mark) {
+Result<std::shared_ptr<PrintedOutput>> PrintedOutput::Make(uint32_t ranks, std::string mark,
+                                                           uint32_t workers) {
   using Update = Shared::Update;
-  const size_t writers = 2 * size_t{ranks};
-  const size_t bytes =
-      sizeof(Shared) + 3 * writers * sizeof(uint64_t) + (kMostSpans + 2 * writers) * sizeof(Update);
+  workers = std::max(workers, ranks);
+  const size_t bytes = sizeof(Shared) + CountNumbers(ranks, workers) * sizeof(uint64_t) +
+                       (kMostSpans + 4 * size_t{ranks}) * sizeof(Update);
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return SystemError("cannot share memory with the standby", errno);
   auto* shared = new (memory) Shared;
-  return std::shared_ptr<PrintedOutput>(new PrintedOutput(ranks, std::move(mark), shared, bytes));
+  return std::shared_ptr<PrintedOutput>(
+      new PrintedOutput(ranks, workers, std::move(mark), shared, bytes));
 }
 
-PrintedOutput::PrintedOutput(uint32_t ranks, std::string mark, Shared* shared, size_t bytes)
-    : ranks_(ranks), mark_(std::move(mark)), shared_(shared), bytes_(bytes) {}
+PrintedOutput::PrintedOutput(uint32_t ranks, uint32_t workers, std::string mark, Shared* shared,
+                             size_t bytes)
+    : ranks_(ranks), workers_(workers), mark_(std::move(mark)), shared_(shared), bytes_(bytes) {}
 
 PrintedOutput::~PrintedOutput() { ::munmap(shared_, bytes_); }
 
-uint64_t PrintedOutput::printed(uint32_t rank, OutputStream stream) const {
-  return std::atomic_ref(NumbersBehind(shared_)[IndexOf(rank, stream)]).load();
+uint64_t* PrintedOutput::Printed() const { return NumbersBehind(shared_); }
+
+uint64_t PrintedOutput::printed(uint32_t worker, OutputStream stream) const {
+  return std::atomic_ref(Printed()[IndexOf(worker, stream)]).load();
 }
 
 PrintedOutput::OpenLine PrintedOutput::open_line() const { return shared_->open_line; }
@@ -104,7 +117,7 @@ PrintedOutput::OpenLine PrintedOutput::open_line() const { return shared_->open_
 // ---- writing
 
 bool PrintedOutput::Write(int fd, std::string_view text, const std::vector<PrintedSpan>& spans) {
-  auto* updates = UpdatesBehind(shared_, ranks_);
+  auto* updates = UpdatesBehind(shared_, ranks_, workers_);
   const size_t room = MostPacketText(mark_);
   size_t first = 0;  // of the spans that are not over
   for (size_t at = 0; at < text.size();) {
@@ -127,10 +140,11 @@ bool PrintedOutput::Write(int fd, std::string_view text, const std::vector<Print
     for (size_t i = first; i < next; ++i) {
       const PrintedSpan& span = spans[i];
       const size_t begin = std::max(span.begin, at), end = std::min(span.end, cut);
-      const size_t index = IndexOf(span.rank, span.stream);
+      const uint32_t worker = span.worker.value_or(span.rank);
+      const size_t index = IndexOf(worker, span.stream);
       const bool is_drop = span.begin == span.end && span.begin >= at;
-      if (span.rank >= ranks_ || (begin >= end && !is_drop)) continue;
-      uint64_t before = NumbersBehind(shared_)[index];
+      if (worker >= workers_ || (begin >= end && !is_drop)) continue;
+      uint64_t before = Printed()[index];
       // A rank with several spans in the packet; few have, and these are near.
       for (uint32_t u = updated; u-- > 0;) {
         if (updates[u].index != index) continue;
@@ -139,7 +153,7 @@ bool PrintedOutput::Write(int fd, std::string_view text, const std::vector<Print
       }
       const uint64_t dropped = end == span.end ? span.dropped : 0;
       updates[updated++] = {index, before + (end - begin) + dropped};
-      shared_->open_after = {span.rank, span.stream, false, false};
+      shared_->open_after = {span.rank, worker, span.stream, false, false};
     }
     shared_->open_after.is_open = text[cut - 1] != '\n';
     shared_->open_after.returned = text[cut - 1] == '\r';
@@ -164,9 +178,9 @@ bool PrintedOutput::WritePacket(int fd) {
 
 // Twice does no harm.
 void PrintedOutput::Apply() {
-  const auto* updates = UpdatesBehind(shared_, ranks_);
+  const auto* updates = UpdatesBehind(shared_, ranks_, workers_);
   for (uint32_t u = 0; u < shared_->updates; ++u)
-    std::atomic_ref(NumbersBehind(shared_)[updates[u].index]).store(updates[u].printed);
+    std::atomic_ref(Printed()[updates[u].index]).store(updates[u].printed);
   shared_->open_line = shared_->open_after;
   shared_->written.store(shared_->intended.load());
 }
@@ -179,25 +193,49 @@ void PrintedOutput::Recover(int fd) {
 
 // The file was renamed and the next one is not there yet, or hvdrun was killed before that.
 uint64_t PrintedOutput::FileBase(uint32_t rank, OutputStream stream, bool file_exists) {
-  const size_t index = IndexOf(rank, stream), writers = 2 * size_t{ranks_};
-  uint64_t& base = NumbersBehind(shared_)[writers + index];
-  uint64_t& rotated = NumbersBehind(shared_)[2 * writers + index];
+  const size_t index = IndexOf(rank, stream);
+  uint64_t& base = FileBases()[index];
+  uint64_t& rotated = RotatedBases()[index];
   if (rotated != 0 && !file_exists) base = rotated;
   rotated = 0;
   return base;
 }
 
 void PrintedOutput::BeginRotation(uint32_t rank, OutputStream stream, uint64_t bytes_of_file) {
-  const size_t index = IndexOf(rank, stream), writers = 2 * size_t{ranks_};
-  std::atomic_ref(NumbersBehind(shared_)[2 * writers + index])
-      .store(NumbersBehind(shared_)[writers + index] + bytes_of_file);
+  const size_t index = IndexOf(rank, stream);
+  std::atomic_ref(RotatedBases()[index]).store(FileBases()[index] + bytes_of_file);
 }
 
 void PrintedOutput::EndRotation(uint32_t rank, OutputStream stream) {
-  const size_t index = IndexOf(rank, stream), writers = 2 * size_t{ranks_};
-  uint64_t& rotated = NumbersBehind(shared_)[2 * writers + index];
-  std::atomic_ref(NumbersBehind(shared_)[writers + index]).store(rotated);
+  const size_t index = IndexOf(rank, stream);
+  uint64_t& rotated = RotatedBases()[index];
+  std::atomic_ref(FileBases()[index]).store(rotated);
   std::atomic_ref(rotated).store(0);
+}
+
+PrintedOutput::FileWriter PrintedOutput::file_writer(uint32_t rank, OutputStream stream) const {
+  const uint64_t* const file = FileWriters() + kNumbersOfFile * IndexOf(rank, stream);
+  if (file[0] == 0) return {rank, 0, 0};
+  const uint64_t* const writer = file + 1 + kNumbersOfWriter * (file[0] - 1);
+  return {static_cast<uint32_t>(writer[0]), writer[1], writer[2]};
+}
+
+void PrintedOutput::SetFileWriter(uint32_t rank, OutputStream stream, const FileWriter& writer) {
+  uint64_t* const file = FileWriters() + kNumbersOfFile * IndexOf(rank, stream);
+  const uint64_t next = file[0] == 1 ? 2 : 1;
+  uint64_t* const numbers = file + 1 + kNumbersOfWriter * (next - 1);
+  numbers[0] = writer.worker;
+  numbers[1] = writer.at;
+  numbers[2] = writer.offset;
+  std::atomic_ref(file[0]).store(next);
+}
+
+uint64_t PrintedOutput::in_file(uint32_t worker, OutputStream stream) const {
+  return std::atomic_ref(InFile()[IndexOf(worker, stream)]).load();
+}
+
+void PrintedOutput::SetInFile(uint32_t worker, OutputStream stream, uint64_t bytes) {
+  std::atomic_ref(InFile()[IndexOf(worker, stream)]).store(bytes);
 }
 
 // ---- reading

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,12 +33,17 @@ struct PrintedSpan {
   uint32_t rank = 0;
   OutputStream stream = OutputStream::kStdout;
   uint64_t dropped = 0;
+  // Of an elastic job: the worker that is that rank, by whose number bytes are counted; none: it
+  // has the number of the rank.
+  std::optional<uint32_t> worker = {};
 };
 
 class PrintedOutput {
  public:
-  // `ranks`: as many as there may be.
-  static Result<std::shared_ptr<PrintedOutput>> Make(uint32_t ranks, std::string mark);
+  // `ranks`: as many as there may be at a time. `workers`: numbers of workers that are counted, the
+  // rest is not; 0: those of the ranks.
+  static Result<std::shared_ptr<PrintedOutput>> Make(uint32_t ranks, std::string mark,
+                                                     uint32_t workers = 0);
   ~PrintedOutput();
   PrintedOutput(const PrintedOutput&) = delete;
 
@@ -46,11 +52,11 @@ class PrintedOutput {
   // In the successor, before anything is written: the packet that may be missing.
   void Recover(int fd);
 
-  // Bytes of the rank's stream that have been printed since it started.
-  uint64_t printed(uint32_t rank, OutputStream stream) const;
+  // Bytes of the worker's stream that have been printed since it started.
+  uint64_t printed(uint32_t worker, OutputStream stream) const;
   // The writer of the last line if that has no end.
   struct OpenLine {
-    uint32_t rank = 0;
+    uint32_t rank = 0, worker = 0;
     OutputStream stream = OutputStream::kStdout;
     bool is_open = false, returned = false;
   };
@@ -61,21 +67,38 @@ class PrintedOutput {
   uint64_t FileBase(uint32_t rank, OutputStream stream, bool file_exists);
   void BeginRotation(uint32_t rank, OutputStream stream, uint64_t bytes_of_file);
   void EndRotation(uint32_t rank, OutputStream stream);
+  // The worker that wrote to the files of a rank last: its first byte there, and that byte's place
+  // in its stream.
+  struct FileWriter {
+    uint32_t worker = 0;
+    uint64_t at = 0, offset = 0;
+  };
+  FileWriter file_writer(uint32_t rank, OutputStream stream) const;
+  void SetFileWriter(uint32_t rank, OutputStream stream, const FileWriter& writer);
+  // Bytes of the worker's stream that are in files.
+  uint64_t in_file(uint32_t worker, OutputStream stream) const;
+  void SetInFile(uint32_t worker, OutputStream stream, uint64_t bytes);
 
   uint32_t ranks() const { return ranks_; }
+  uint32_t workers() const { return workers_; }
 
  private:
   struct Shared;
   struct Cut;
 
-  PrintedOutput(uint32_t ranks, std::string mark, Shared* shared, size_t bytes);
+  PrintedOutput(uint32_t ranks, uint32_t workers, std::string mark, Shared* shared, size_t bytes);
   bool WritePacket(int fd);
   void Apply();
+  uint64_t* Printed() const;
+  uint64_t* InFile() const { return Printed() + 2 * size_t{workers_}; }
+  uint64_t* FileBases() const { return InFile() + 2 * size_t{workers_}; }
+  uint64_t* RotatedBases() const { return FileBases() + 2 * size_t{ranks_}; }
+  uint64_t* FileWriters() const { return RotatedBases() + 2 * size_t{ranks_}; }
   size_t IndexOf(uint32_t rank, OutputStream stream) const {
     return 2 * size_t{rank} + (stream == OutputStream::kStdout ? 0 : 1);
   }
 
-  const uint32_t ranks_;
+  const uint32_t ranks_, workers_;
   const std::string mark_;
   Shared* const shared_;
   const size_t bytes_;

@@ -103,18 +103,38 @@ Screen::Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Set
         std::make_unique<OutputFiles>(settings.output_filename, ranks_, settings.output_limit_bytes,
                                       ReceiptsOf(Sink::kFiles), printed_);
   if (!printed_) return;
-  come_.resize(2 * size_t{ranks_});
-  for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    for (OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr}) {
-      Place& place = place_of(rank, stream);
-      place.on_screen = printed_->printed(rank, stream);
-      place.in_file = files_ ? files_->written(rank, stream) : place.on_screen;
-      place.come = place.told = std::min(place.on_screen, place.in_file);
-    }
-  }
   const PrintedOutput::OpenLine open = printed_->open_line();
-  if (open.is_open)
-    (open.stream == OutputStream::kStdout ? out() : err()).text.GoOnWith(open.rank, open.returned);
+  if (!open.is_open) return;
+  worker_of(open.rank) = open.worker;
+  (open.stream == OutputStream::kStdout ? out() : err()).text.GoOnWith(open.rank, open.returned);
+}
+
+// As a former hvdrun has left it.
+Screen::Place& Screen::place_of(uint32_t worker, OutputStream stream) {
+  for (size_t at = come_.size(); at <= 2 * size_t{worker} + 1; ++at) {
+    const auto other = static_cast<uint32_t>(at / 2);
+    const OutputStream its = at % 2 == 0 ? OutputStream::kStdout : OutputStream::kStderr;
+    Place place;
+    place.on_screen = printed_->printed(other, its);
+    place.in_file = files_ ? printed_->in_file(other, its) : place.on_screen;
+    place.come = place.told = std::min(place.on_screen, place.in_file);
+    come_.push_back(place);
+  }
+  return come_[2 * size_t{worker} + (stream == OutputStream::kStdout ? 0 : 1)];
+}
+
+// In a job of fixed size they have one number.
+uint32_t& Screen::worker_of(uint32_t rank) {
+  while (worker_of_.size() <= rank) worker_of_.push_back(static_cast<uint32_t>(worker_of_.size()));
+  return worker_of_[rank];
+}
+
+// What is held back of the rank is that of another worker, and is counted as such.
+void Screen::UseWorker(uint32_t rank, uint32_t worker) {
+  if (worker_of(rank) == worker) return;
+  for (Outlet& outlet : outlets_) outlet.text.Finish();
+  Flush();
+  worker_of(rank) = worker;
 }
 
 void Screen::UseRank(uint32_t rank, const std::string& host, uint32_t local_rank) {
@@ -125,12 +145,14 @@ void Screen::UseRank(uint32_t rank, const std::string& host, uint32_t local_rank
 
 // ---- the workers' output
 
-void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
+void Screen::Print(uint32_t host, uint32_t worker, const WorkerOutputView& output,
+                   size_t message_bytes) {
   EndProgress();
   if (host >= written_.size()) written_.resize(host + 1);
   std::string_view for_screen = output.bytes, for_file = output.bytes;
-  if (printed_ && output.rank < ranks_) {
-    Place& place = place_of(output.rank, output.stream);
+  if (printed_ && worker < printed_->workers()) {
+    UseWorker(output.rank, worker);
+    Place& place = place_of(worker, output.stream);
     const auto rest = [&](uint64_t done) {
       const uint64_t over = done > place.come ? done - place.come : 0;
       return output.bytes.substr(std::min<uint64_t>(over, output.bytes.size()));
@@ -140,7 +162,7 @@ void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message
     place.come += output.bytes.size();
   }
   if (files_)
-    files_->Write(output.rank, output.stream, std::string(for_file), {host, message_bytes});
+    files_->Write(output.rank, worker, output.stream, std::string(for_file), {host, message_bytes});
   Outlet& outlet = output.stream == OutputStream::kStdout ? out() : err();
   outlet.receipt = {host, outlet.receipt.log_bytes + message_bytes};
   outlet.text.Add(output.rank, for_screen, SteadyNow());
@@ -151,21 +173,23 @@ void Screen::Print(uint32_t host, const WorkerOutputView& output, size_t message
 
 // Output that is held back counts as shown: it is bounded by itself.
 void Screen::Flush() {
-  for (Outlet& outlet : outlets_)
-    writer_of(outlet).Take(line_of(outlet).text, line_of(outlet).spans,
-                           std::exchange(outlet.receipt, {}));
+  for (Outlet& outlet : outlets_) {
+    std::vector<PrintedSpan>& spans = line_of(outlet).spans;
+    for (PrintedSpan& span : spans) span.worker = worker_of(span.rank);
+    writer_of(outlet).Take(line_of(outlet).text, spans, std::exchange(outlet.receipt, {}));
+  }
 }
 
-uint64_t Screen::PrintedOf(uint32_t rank, OutputStream stream) const {
-  const uint64_t on_screen = printed_->printed(rank, stream);
-  return files_ ? std::min(on_screen, files_->written(rank, stream)) : on_screen;
+uint64_t Screen::PrintedOf(uint32_t worker, OutputStream stream) const {
+  const uint64_t on_screen = printed_->printed(worker, stream);
+  return files_ ? std::min(on_screen, printed_->in_file(worker, stream)) : on_screen;
 }
 
-TakeOver Screen::printed() const {
+TakeOver Screen::printed(uint32_t workers) const {
   TakeOver all;
-  for (uint32_t rank = 0; printed_ && rank < ranks_; ++rank) {
+  for (uint32_t worker = 0; printed_ && worker < std::min(workers, printed_->workers()); ++worker) {
     for (OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr})
-      all.printed.push_back({rank, stream, PrintedOf(rank, stream)});
+      all.printed.push_back({worker, stream, PrintedOf(worker, stream)});
   }
   return all;
 }
@@ -176,13 +200,13 @@ bool Screen::HoldsBack() const {
 
 std::vector<OutputPrinted> Screen::PopPrinted() {
   std::vector<OutputPrinted> news;
-  for (uint32_t rank = 0; printed_ && rank < ranks_; ++rank) {
+  for (uint32_t worker = 0; 2 * size_t{worker} < come_.size(); ++worker) {
     for (OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr}) {
-      Place& place = place_of(rank, stream);
+      Place& place = place_of(worker, stream);
       if (place.told >= place.come) continue;
-      const uint64_t now = PrintedOf(rank, stream);
+      const uint64_t now = PrintedOf(worker, stream);
       if (now <= std::exchange(place.told, std::max(place.told, now))) continue;
-      news.push_back({rank, stream, now});
+      news.push_back({worker, stream, now});
     }
   }
   return news;

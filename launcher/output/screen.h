@@ -46,9 +46,9 @@ class Screen {
          const PrefixTemplate& prefix, OnLeft on_left,
          std::shared_ptr<PrintedOutput> printed = nullptr);
 
-  // A worker's output, shown by the next Flush. `message_bytes` is what it took of the stream's
-  // credit. All output between two calls of Flush is of one host.
-  void Print(uint32_t host, const WorkerOutputView& output, size_t message_bytes);
+  // A worker's output under its rank, shown by the next Flush. `message_bytes` is what it took of
+  // the stream's credit. All output between two calls of Flush is of one host.
+  void Print(uint32_t host, uint32_t worker, const WorkerOutputView& output, size_t message_bytes);
   void Flush();
   // Somebody typed this into the terminal.
   void Typed(std::string_view bytes);
@@ -60,9 +60,9 @@ class Screen {
   void UsePlan(const Plan& plan);
   // The rank of an elastic job is on this host from now on.
   void UseRank(uint32_t rank, const std::string& host, uint32_t local_rank);
-  // Up to there the output of each rank is on the screen and in its file.
-  TakeOver printed() const;
-  // Those of the ranks whose place has changed since the last call.
+  // Up to there the output of each worker is on the screen and in its file.
+  TakeOver printed(uint32_t workers) const;
+  // Those of the workers whose place has changed since the last call.
   std::vector<OutputPrinted> PopPrinted();
   // Some of what has come is not printed.
   bool HoldsBack() const;
@@ -120,21 +120,22 @@ class Screen {
   OutputWriter& writer_of(const Outlet& outlet);
   ScreenLine& line_of(const Outlet& outlet);
 
-  // How far a stream of a rank is.
+  // How far a stream of a worker is.
   struct Place {
     uint64_t come = 0;                    // from its agent
     uint64_t on_screen = 0, in_file = 0;  // by a former hvdrun
     uint64_t told = 0;                    // by PopPrinted
   };
-  Place& place_of(uint32_t rank, OutputStream stream) {
-    return come_[2 * size_t{rank} + (stream == OutputStream::kStdout ? 0 : 1)];
-  }
-  uint64_t PrintedOf(uint32_t rank, OutputStream stream) const;
+  Place& place_of(uint32_t worker, OutputStream stream);
+  uint64_t PrintedOf(uint32_t worker, OutputStream stream) const;
+  uint32_t& worker_of(uint32_t rank);
+  void UseWorker(uint32_t rank, uint32_t worker);
 
   asio::io_context& io_;
   OnLeft on_left_;
   const std::shared_ptr<PrintedOutput> printed_;  // perhaps null
-  std::vector<Place> come_;                       // by rank and stream
+  std::vector<Place> come_;                       // by worker and stream
+  std::vector<uint32_t> worker_of_;               // by rank: whose text came last
   uint32_t ranks_;
   std::vector<PrefixPlace> places_;  // by rank
   std::vector<Written> written_;     // by host

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <vector>
 
+#include "launcher/driver/takeover/elastic_adoption.h"
+#include "launcher/driver/takeover/job_record.h"
 #include "launcher/job/job.h"
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
@@ -36,8 +38,12 @@ double SecondsOf(TimePoint time) {
 
 class ElasticSim::World {
  public:
-  World(uint64_t seed, bool keep_schedule)
-      : random_(seed), keep_schedule_(keep_schedule), state_(Plan{}, JobOptions{}) {
+  World(uint64_t seed, bool keep_schedule, bool takeovers)
+      : random_(seed),
+        keep_schedule_(keep_schedule),
+        seed_(seed),
+        takeovers_(takeovers),
+        state_(Plan{}, JobOptions{}) {
     ElasticLimits limits;
     limits.elastic = true;
     limits.min_np = 1 + Below(3);
@@ -49,7 +55,8 @@ class ElasticSim::World {
     if (Below(3) == 0) limits.spares = 1 + Below(2);
     const uint32_t mode = Below(8);
     if (mode <= 1) limits.restart = mode == 0 ? RestartMode::kInProcess : RestartMode::kInJob;
-    state_ = JobState(Plan{}, JobOptions{}, {}, limits, seed);
+    limits_ = limits;
+    state_ = Fresh();
     native_ = Below(12) == 0;
     calm_ = Below(6) == 0;
     for (uint32_t h = 0; h < 2 + Below(3); ++h) listing_.push_back(NewHost());
@@ -62,8 +69,8 @@ class ElasticSim::World {
     if (Below(6) == 0) Later(Within(1000, 110'000), [this] { Happens(StopAsked{SIGTERM, {}}); });
     while (trouble_.empty() && state_.phase != JobPhase::kDone) OneMore();
     if (trouble_.empty()) CheckEnd();
-    return {trouble_,          schedule_.str(), ExitCode(state_),
-            state_.generation, spares_,         state_.elastic.restarts};
+    return {trouble_, schedule_.str(),         ExitCode(state_), state_.generation,
+            spares_,  state_.elastic.restarts, taken_over_};
   }
 
  private:
@@ -74,11 +81,19 @@ class ElasticSim::World {
     uint64_t generation = 0;  // 0: in none
     uint64_t commits = 0;
     bool ignores_sigterm = false;
+    bool known = false, begun = false;  // to its agent; and started, or not
+    int32_t pid = 0;
   };
   struct Host {
     bool agent = false;  // it is connected
     bool over = false;   // its end was reported
     bool ending = false;
+    // What its agent knows, for an hvdrun that takes over.
+    bool started = false;
+    uint64_t generation = 0;
+    std::vector<RankLeft> left;
+    std::vector<RankLost> lost;
+    std::vector<WorkerExited> exited;
   };
 
   // ---- chance
@@ -134,11 +149,130 @@ class ElasticSim::World {
       Note("  ", event);
     }
     if (state_.phase == JobPhase::kDone) return;
+    Remember(event);
+    if (away_) return Miss(event);
+    failed_ = state_.failure.has_value();
+    CheckRecord(event);
+    const Decision decision = Step(state_, event, events_.now());
+    if (takeovers_ && chance_() % 40 == 0) return TakeOver(decision.actions);
+    for (const JobAction& action : decision.actions)
+      std::visit([this](const auto& a) { Do(a); }, action);
+    CheckState();
+  }
+
+  // ---- hvdrun is killed, and another one takes over
+
+  JobState Fresh() const { return JobState(Plan{}, JobOptions{}, {}, limits_, seed_); }
+
+  // What an agent keeps.
+  template <typename T>
+  void Remember(const T& event) {
+    if constexpr (std::same_as<T, RankLeft> || std::same_as<T, RankLost>) {
+      Host& host = hosts_[workers_[event.rank].host];
+      if (event.generation == 0 || event.generation != host.generation) return;
+      if constexpr (std::same_as<T, RankLeft>) {
+        host.left.push_back(event);
+      } else {
+        host.lost.push_back(event);
+      }
+    }
+    if constexpr (std::same_as<T, WorkerExited>)
+      hosts_[workers_[event.rank].host].exited.push_back(event);
+    if constexpr (std::same_as<T, WorkerStarted>) workers_[event.rank].pid = event.pid;
+  }
+
+  // Agents say it again, or it is heard of later; the rest is lost.
+  template <typename T>
+  void Miss(const T& event) {
+    if constexpr (std::same_as<T, AgentLost> || std::same_as<T, AgentFinished> ||
+                  std::same_as<T, HostsListed> || std::same_as<T, Interrupted>)
+      missed_.push_back(event);
+  }
+
+  // From a record to the same next action, and to the same record.
+  template <typename T>
+  void CheckRecord(const T& event) {
+    for (uint32_t h = 0; h < state_.elastic.hosts.size(); ++h) {
+      // How far the others are is not in the record.
+      if (state_.stages.stage(h) != HostStage::kReady) return;
+    }
+    if (chance_() % 20 != 0) return;
+    JobState twin = Fresh(), same = state_;
+    const std::string record = EncodeJobState(state_);
+    if (!DecodeJobState(record, twin, events_.now())) return Trouble("a record cannot be read");
+    if (EncodeJobState(twin) != record) return Trouble("a record has changed");
+    const Decision one = Step(same, event, events_.now());
+    const Decision other = Step(twin, event, events_.now());
+    bool equal = one.reason == other.reason && one.actions.size() == other.actions.size() &&
+                 NextTick(same) == NextTick(twin) && EncodeJobState(same) == EncodeJobState(twin);
+    for (size_t at = 0; equal && at < one.actions.size(); ++at)
+      equal = one.actions[at].index() == other.actions[at].index();
+    if (!equal) Trouble("a job from a record does something else");
+  }
+
+  // After the record was left, in the middle of what was to be done.
+  void TakeOver(const std::vector<JobAction>& actions) {
+    ++taken_over_;
+    const std::string record = EncodeJobState(state_);
+    if (keep_schedule_) schedule_ << SecondsOf(events_.now()) << "  hvdrun is killed\n";
+    partial_ = true;
+    for (size_t done = chance_() % (actions.size() + 1), at = 0; at < done; ++at)
+      std::visit([this](const auto& a) { Do(a); }, actions[at]);
+    partial_ = false;
+    std::vector<bool> outlives;
+    for (uint32_t h = 0; h < state_.elastic.hosts.size(); ++h) {
+      if (h >= hosts_.size()) hosts_.resize(h + 1);
+      outlives.push_back(state_.elastic.hosts[h].ready && hosts_[h].agent);
+      if (!outlives[h] && !hosts_[h].agent) hosts_[h].over = true;
+    }
+    away_ = true;
+    const TimePoint until = events_.now() + Within(1, 500);
+    Later(until - events_.now(), [] {});
+    while (events_.now() < until && events_.RunNextEvent()) {
+    }
+    for (uint32_t w = 0; w < workers_.size(); ++w) Starts(w);
+    away_ = false;
+    state_ = Fresh();
+    if (!DecodeJobState(record, state_, events_.now())) return Trouble("a record cannot be read");
+    ForgetHosts(state_, outlives);
+    HostSnapshots snapshots(hosts_.size());
+    for (uint32_t h = 0; h < hosts_.size(); ++h) {
+      if (outlives[h] && hosts_[h].agent) snapshots[h] = SnapshotOf(h);
+    }
+    const std::vector<JobEvent> events = MissedEvents(state_, snapshots);
+    failed_ = false;
+    again_ = true;
+    for (const JobAction& action : UnfinishedActions(state_, snapshots, events_.now()))
+      std::visit([this](const auto& a) { Do(a); }, action);
+    again_ = false;
+    for (const JobEvent& event : events) StepOnly(event);
+    for (const JobEvent& event : std::exchange(missed_, {})) StepOnly(event);
+    StepOnly(HostsListed{listing_, {}});
+    StepOnly(Tick{});
+    CheckState();
+  }
+
+  HostSnapshot SnapshotOf(uint32_t h) const {
+    const Host& host = hosts_[h];
+    HostSnapshot snapshot{host.started ? uint8_t{1} : uint8_t{0}, host.generation, {}, {}, {}, {}};
+    snapshot.left = host.left;
+    snapshot.lost = host.lost;
+    snapshot.exited = host.exited;
+    for (uint32_t w = 0; w < workers_.size(); ++w) {
+      const Worker& worker = workers_[w];
+      if (worker.host == h && worker.known)
+        snapshot.workers.push_back(
+            {w, worker.pid, worker.waits ? uint8_t{1} : uint8_t{0}, worker.generation});
+    }
+    return snapshot;
+  }
+
+  void StepOnly(const JobEvent& event) {
+    if (state_.phase == JobPhase::kDone) return;
     failed_ = state_.failure.has_value();
     const Decision decision = Step(state_, event, events_.now());
     for (const JobAction& action : decision.actions)
       std::visit([this](const auto& a) { Do(a); }, action);
-    CheckState();
   }
 
   int64_t Stamp() const { return events_.now().time_since_epoch().count() + 1; }
@@ -194,6 +328,8 @@ class ElasticSim::World {
       if (member.worker >= workers_.size()) workers_.resize(member.worker + 1);
       workers_[member.worker].host = member.place.host;
       workers_[member.worker].ignores_sigterm = Below(15) == 0;
+      workers_[member.worker].known = true;
+      hosts_[member.place.host].started = true;
       Later(Within(5, 400), [this, w = member.worker] { Starts(w); });
     }
   }
@@ -208,13 +344,37 @@ class ElasticSim::World {
   }
   void Do(const BeginWorld& begin) {
     Note("      -> ", begin, static_cast<int64_t>(begin.number));
-    CheckWorld(begin);
+    if (again_) {
+      for (const Member& member : begin.generation.members)
+        since_.emplace(member.worker, begin.number);
+      acted_ = acted_ && begin.number == generation_;
+    } else {
+      CheckWorld(begin);
+    }
+    std::set<uint32_t> hear;  // hosts
+    for (uint32_t h = 0; h < hosts_.size(); ++h) {
+      Host& host = hosts_[h];
+      if (!host.started || host.over || host.generation >= begin.number) continue;
+      if (partial_ && chance_() % 2 == 0) continue;
+      host.generation = begin.number;
+      host.left.clear();
+      host.lost.clear();
+      hear.insert(h);
+    }
     last_members_.clear();
     for (const Member& member : begin.generation.members) {
-      Worker& worker = workers_[member.worker];
-      worker.waits = false;
-      worker.generation = begin.number;
       last_members_.insert(member.worker);
+      Worker& worker = workers_[member.worker];
+      if (!hear.contains(worker.host)) continue;
+      worker.waits = false;
+      if (again_ && !worker.there) {
+        Later(milliseconds(1), [this, w = member.worker, g = begin.number] {
+          if (!hosts_[workers_[w].host].over)
+            Happens(RankLost{w, workers_[w].pid, g, Stamp(), "it had died"});
+        });
+      } else {
+        worker.generation = begin.number;
+      }
     }
     generation_ = begin.number;
     const Duration left = TimePoint() + kWorkDone - events_.now();
@@ -280,7 +440,7 @@ class ElasticSim::World {
     hosts_[host].over = true;
     hosts_[host].agent = false;
     for (Worker& worker : workers_) {
-      if (worker.host == host) worker = {.host = host};
+      if (worker.host == host) worker = {.host = host, .begun = true};
     }
     Happens(AgentLost{host, "its connection broke"});
   }
@@ -301,6 +461,7 @@ class ElasticSim::World {
 
   void Starts(uint32_t w) {
     Worker& worker = workers_[w];
+    if (!worker.known || std::exchange(worker.begun, true)) return;
     if (hosts_[worker.host].over || hosts_[worker.host].ending) return;
     const auto pid = static_cast<int32_t>(1000 + w);
     if (Below(150) == 0) return Happens(WorkerNotStarted{w, EAGAIN, "no process can be made"});
@@ -354,6 +515,7 @@ class ElasticSim::World {
   }
 
   void Signals(uint32_t w, int signal) {
+    if (w >= workers_.size()) return;  // its agent was never asked to start it
     if (signal == SIGTERM && workers_[w].ignores_sigterm) return;
     Later(Within(1, 30), [this, w, signal] { Exits(w, {true, signal}); });
   }
@@ -510,6 +672,15 @@ class ElasticSim::World {
 
   std::mt19937_64 random_;
   const bool keep_schedule_;
+  const uint64_t seed_;
+  const bool takeovers_;
+  std::mt19937_64 chance_{seed_};  // of takeovers, so that they change nothing else
+  uint32_t taken_over_ = 0;
+  bool away_ = false;     // there is no hvdrun
+  bool again_ = false;    // what the former hvdrun had decided is sent once more
+  bool partial_ = false;  // it is killed while it sends
+  std::vector<JobEvent> missed_;
+  ElasticLimits limits_;
   bool native_ = false;  // the script knows of no generations
   bool failed_ = false;  // before the present event
   bool calm_ = false;    // no faults but those of workers and hosts themselves
@@ -527,8 +698,8 @@ class ElasticSim::World {
   std::ostringstream schedule_;
 };
 
-ElasticSim::ElasticSim(uint64_t seed, bool keep_schedule)
-    : world_(std::make_unique<World>(seed, keep_schedule)) {}
+ElasticSim::ElasticSim(uint64_t seed, bool keep_schedule, bool takeovers)
+    : world_(std::make_unique<World>(seed, keep_schedule, takeovers)) {}
 ElasticSim::~ElasticSim() = default;
 
 ElasticSimResult ElasticSim::Run() { return world_->Run(); }

@@ -16,14 +16,16 @@ struct ElasticSimResult {
   std::string schedule;  // what happened and what was decided, if it was asked for
   int exit_code = 0;
   uint64_t generations = 0;
-  uint32_t spares = 0;    // workers that waited for a place
-  uint32_t restarts = 0;  // of all workers together
+  uint32_t spares = 0;      // workers that waited for a place
+  uint32_t restarts = 0;    // of all workers together
+  uint32_t taken_over = 0;  // hvdrun was killed so often
 };
 
 class ElasticSim {
  public:
-  // `keep_schedule` costs time: for a seed that failed.
-  explicit ElasticSim(uint64_t seed, bool keep_schedule = false);
+  // `keep_schedule` costs time: for a seed that failed. `takeovers`: hvdrun is killed at any
+  // moment, and another one goes on from its record.
+  explicit ElasticSim(uint64_t seed, bool keep_schedule = false, bool takeovers = false);
   ~ElasticSim();
 
   // Until the job is done or a rule is broken. Call once.

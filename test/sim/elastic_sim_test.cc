@@ -46,6 +46,30 @@ TEST(ElasticSim, EachJobEndsAndNoRuleIsBroken) {
   EXPECT_GT(restarts, count / 20);
 }
 
+TEST(ElasticSim, EachJobEndsThoughItsHvdrunIsKilledAgainAndAgain) {
+  const char* one = std::getenv("HVD_SIM_SEED");
+  const uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 0;
+  const char* soak = std::getenv("HVD_SOAK");
+  const uint64_t count = one != nullptr ? 1 : soak != nullptr && soak[0] == '1' ? 100'000 : 2000;
+  std::map<int, uint64_t> ends;
+  uint64_t generations = 0, taken_over = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const ElasticSimResult result = ElasticSim(seed, false, true).Run();
+    ++ends[result.exit_code];
+    generations += result.generations;
+    taken_over += result.taken_over;
+    ASSERT_EQ(result.trouble, "") << "with HVD_SIM_SEED=" << seed << "\n"
+                                  << ElasticSim(seed, true, true).Run().schedule;
+  }
+  std::printf("%llu jobs, %llu generations, %llu takeovers\n",
+              static_cast<unsigned long long>(count), static_cast<unsigned long long>(generations),
+              static_cast<unsigned long long>(taken_over));
+  if (one != nullptr) return;
+  EXPECT_GT(ends[0], count / 10);
+  EXPECT_GT(generations, count * 2);
+  EXPECT_GT(taken_over, count);
+}
+
 TEST(ElasticSim, OneSeedIsOneSchedule) {
   EXPECT_EQ(ElasticSim(7, true).Run().schedule, ElasticSim(7, true).Run().schedule);
   EXPECT_NE(ElasticSim(7, true).Run().schedule, ElasticSim(8, true).Run().schedule);

@@ -25,6 +25,15 @@ class SimEvents {
   void Later(Duration delay, std::function<void()> happens) {
     events_.push({now_ + delay, order_++, std::move(happens)});
   }
+  // The next event, while nobody looks at the job's clock. False: there is none.
+  bool RunNextEvent() {
+    if (events_.empty()) return false;
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.at;
+    event.happens();
+    return true;
+  }
   // The next event, or `tick` if that is due before. The rule that is broken; empty: none.
   std::string RunNext(const JobState& state, const std::function<void()>& tick) {
     const std::optional<TimePoint> due = NextTick(state);

@@ -125,11 +125,12 @@ void SettingsChannelFactory::Add(const std::vector<HostSlots>& hosts) {
 
 HostTransport SettingsChannelFactory::Make(asio::io_context& io, uint32_t host) {
   const std::string agent_id = AgentJobId(job_id_, host);
-  return hosts_[host].remote ? MakeRemote(io, host, agent_id) : MakeLocal(io, agent_id);
+  return hosts_[host].remote ? MakeRemote(io, host, agent_id) : MakeLocal(io, host, agent_id);
 }
 
-HostTransport SettingsChannelFactory::MakeLocal(asio::io_context& io, const std::string& agent_id) {
-  if (finds_local_agents_) {
+HostTransport SettingsChannelFactory::MakeLocal(asio::io_context& io, uint32_t host,
+                                                const std::string& agent_id) {
+  if (host < found_local_agents_) {
     HostTransport transport;
     transport.greeting = AgentGreeting(agent_id);
     transport.no_agent_words = NoAgentWords(agent_id);

@@ -59,8 +59,9 @@ class SettingsChannelFactory final : public ChannelFactory {
   HostTransport Make(asio::io_context& io, uint32_t host) override;
   void Add(const std::vector<HostSlots>& hosts) override;
 
-  // The agents of this machine run already: this hvdrun takes over their job.
-  void FindLocalAgents() { finds_local_agents_ = true; }
+  // This hvdrun takes over a job: of the hosts before number `end`, the agents of this machine run
+  // already.
+  void FindLocalAgents(uint32_t end) { found_local_agents_ = end; }
 
   // The children of this process, for other parts that have some.
   const std::shared_ptr<LocalFamily>& family() const { return family_; }
@@ -69,7 +70,7 @@ class SettingsChannelFactory final : public ChannelFactory {
   using Channel = std::unique_ptr<HostChannel>;
 
   void PrepareRemote();
-  HostTransport MakeLocal(asio::io_context& io, const std::string& agent_id);
+  HostTransport MakeLocal(asio::io_context& io, uint32_t host, const std::string& agent_id);
   HostTransport MakeRemote(asio::io_context& io, uint32_t host, const std::string& agent_id);
   // Runs a command on a host. `hub` is null for clients other than the library, and `door` but for
   // nodes that dial.
@@ -94,7 +95,8 @@ class SettingsChannelFactory final : public ChannelFactory {
   const RemoteClient client_;
   const bool accept_new_keys_;
   RemoteAgent remote_agent_;  // once there is a remote host
-  bool prepared_ = false, finds_local_agents_ = false;
+  bool prepared_ = false;
+  uint32_t found_local_agents_ = 0;
   const DialHints dial_;
   const SteadyClock clock_;
   const std::shared_ptr<LocalFamily> family_ = std::make_shared<LocalFamily>();

@@ -83,12 +83,12 @@ void AgentConnection::Open() {
 }
 
 void AgentConnection::OpenAsSuccessor(const AgentPath& there, std::string key,
-                                      const TakeOver& first) {
+                                      const TakeOver& first, Duration grace) {
   there_ = there;
   successor_key_ = std::move(key);
   started_ = awaited_ = true;
   stream_.SendControl(EncodeToAgent(first));
-  reconnect_.emplace("hvdrun was killed", heartbeat_.grace, SteadyNow());
+  reconnect_.emplace("hvdrun was killed", grace, SteadyNow());
   TryAgain(SteadyNow());
 }
 

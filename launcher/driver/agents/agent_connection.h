@@ -79,8 +79,9 @@ class AgentConnection final {
 
   void Open();
   // Begins a stream with the agent of a driver that was killed, which waits there for `key`.
-  // `first` is the first message. OnHostBack is not called for it.
-  void OpenAsSuccessor(const AgentPath& there, std::string key, const TakeOver& first);
+  // `first` is the first message. OnHostBack is not called for it. It is tried for `grace`.
+  void OpenAsSuccessor(const AgentPath& there, std::string key, const TakeOver& first,
+                       Duration grace);
   // Empty until the agent has reported it.
   const AgentPath& there() const { return there_; }
   // The agent is to wait for another driver when this one is gone.

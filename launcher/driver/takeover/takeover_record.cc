@@ -9,14 +9,14 @@
 namespace hvd {
 
 void Fields(auto& f, MaybeConst<TakeoverHost> auto& m) {
-  f(m.there.hvdrun, m.there.resume_address, m.has_rank, m.addresses);
+  f(m.there.hvdrun, m.there.resume_address, m.has_rank, m.addresses, m.free_port);
 }
 void Fields(auto& f, MaybeConst<TakeoverRecord> auto& m) {
   f(m.pid, m.key, m.begun_ns, m.host_names);
   // Placement has its Fields with the messages.
   f(m.homogeneous, m.hosts, m.master_address, m.master_port, m.interrupts, m.failure_kind,
     m.failure_code, m.failure_rank, m.failure_peer, m.failure_host, m.failure_reason, m.is_over,
-    m.exit_code, m.report);
+    m.exit_code, m.report, m.job);
 }
 
 namespace {

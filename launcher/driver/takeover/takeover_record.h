@@ -20,8 +20,9 @@ namespace hvd {
 
 struct TakeoverHost {
   AgentPath there;
-  uint8_t has_rank = 0;
+  uint8_t has_rank = 0;  // of an elastic job: its agent waits for the next hvdrun
   std::vector<std::string> addresses;
+  uint32_t free_port = 0;  // that its agent holds
 };
 
 struct TakeoverRecord {
@@ -44,6 +45,8 @@ struct TakeoverRecord {
   uint8_t is_over = 0;
   int32_t exit_code = 0;
   std::string report;
+  // Of an elastic job (job_record.h), instead of the ranks and the failure.
+  std::string job;
 };
 
 std::string EncodeTakeoverRecord(const TakeoverRecord& record);

@@ -61,24 +61,30 @@ size_t MostWorkers(const ElasticChange& change) {
 
 }  // namespace
 
+StartMembers MembersToStart(const ElasticChange& change, const std::set<uint32_t>& workers) {
+  std::set<uint32_t> all = workers;
+  for (uint32_t worker : change.StayingWorkers()) all.insert(worker);
+  std::vector<Candidate> candidates;
+  for (uint32_t worker : all) candidates.push_back(change.CandidateOf(worker));
+  const Generation expected = ArrangeRanks(std::move(candidates));
+  StartMembers start{{}, expected.size(), expected.homogeneous, change.elastic.restarts};
+  for (const Member& member : expected.members) {
+    if (workers.contains(member.worker)) start.members.push_back(member);
+  }
+  return start;
+}
+
 void StartOn(ElasticChange& change, const std::vector<Seat>& seats) {
   std::set<uint32_t> added;
-  std::vector<Candidate> candidates;
-  for (uint32_t worker : change.StayingWorkers()) candidates.push_back(change.CandidateOf(worker));
   for (const Seat& seat : seats) {
     const auto worker = static_cast<uint32_t>(change.state.ranks.size());
     change.state.ranks.emplace_back();
     change.state.plan.ranks.push_back({worker, seat.host, seat.seat, 0, 0, 0});
-    candidates.push_back(change.CandidateOf(worker));
     added.insert(worker);
   }
-  const Generation expected = ArrangeRanks(std::move(candidates));
-  StartMembers start{{}, expected.size(), expected.homogeneous, change.elastic.restarts};
-  for (const Member& member : expected.members) {
-    if (!added.contains(member.worker)) continue;
+  StartMembers start = MembersToStart(change, added);
+  for (const Member& member : start.members)
     change.state.ranks[member.worker].rank = member.place.rank;
-    start.members.push_back(member);
-  }
   change.Because("starting " + Counted(start.members.size(), "worker", "workers"));
   if (change.state.phase == JobPhase::kOpening) {
     change.state.phase = JobPhase::kStarting;

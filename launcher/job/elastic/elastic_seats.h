@@ -27,6 +27,8 @@ struct SeatPlan {
 };
 SeatPlan PlanSeats(const ElasticChange& change);
 void StartOn(ElasticChange& change, const std::vector<Seat>& seats);
+// With the ranks that these workers get if nothing else changes until they join.
+StartMembers MembersToStart(const ElasticChange& change, const std::set<uint32_t>& workers);
 // A worker leaves when its slot is no longer there and enough others could go on without it: ranks,
 // and workers that wait to become one. So one that is still starting does not replace any yet.
 std::set<uint32_t> LeavingWorkers(const ElasticChange& change);

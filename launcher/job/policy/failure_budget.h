@@ -37,6 +37,9 @@ class FailureBudget {
   // "3 of 10 failures within 1 h", "1 of 10 failures".
   std::string Text(TimePoint now) const;
 
+  // All that changes, for the record of a takeover (takeover/job_record.h).
+  static void RecordFields(auto& f, auto& m) { f(m.failures_); }
+
  private:
   // Those that still count.
   uint32_t CountedAt(TimePoint now) const;

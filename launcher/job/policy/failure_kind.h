@@ -45,6 +45,9 @@ class FailureKinds {
  public:
   FailureKind KindOf(const WorkerEndFacts& facts);
 
+  // All that changes, for the record of a takeover (takeover/job_record.h).
+  static void RecordFields(auto& f, auto& m) { f(m.places_); }
+
  private:
   FailureKind KindOfException(const WorkerEndFacts& facts, const std::string& signature);
 

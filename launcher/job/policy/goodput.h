@@ -32,6 +32,11 @@ class Goodput {
   // "ranks were training for 41.2 s of 43.8 s (94 %)".
   std::string Text() const;
 
+  // All that changes, for the record of a takeover (takeover/job_record.h).
+  static void RecordFields(auto& f, auto& m) {
+    f(m.began_, m.training_since_, m.idle_since_, m.ended_, m.trained_);
+  }
+
  private:
   std::optional<TimePoint> began_, training_since_;
   std::map<uint32_t, TimePoint> idle_since_;  // by host

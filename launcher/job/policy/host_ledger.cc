@@ -19,7 +19,10 @@ HostLedger::HostLedger(std::optional<CooldownRange> range, uint64_t seed)
       range_(range.value_or(kHostCooldown)),
       random_(seed) {}
 
-double HostLedger::Jitter() { return std::uniform_real_distribution<double>(0.0, 1.0)(random_); }
+double HostLedger::Jitter() {
+  ++draws_;
+  return std::uniform_real_distribution<double>(0.0, 1.0)(random_);
+}
 
 void HostLedger::NoteHostFailure(const std::string& host, TimePoint now) {
   Place& place = hosts_[host];

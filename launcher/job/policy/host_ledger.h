@@ -46,10 +46,17 @@ class HostLedger {
   // When the next host or slot that is put aside may be used again; nothing if there is none.
   std::optional<TimePoint> NextChange(TimePoint now) const;
 
+  // All that changes, for the record of a takeover (takeover/job_record.h), but for what GoOn makes
+  // of it.
+  static void RecordFields(auto& f, auto& m) { f(m.draws_, m.hosts_, m.slots_); }
+  // In another process, with the same seed: random times go on behind those that were drawn.
+  void GoOn() { random_.discard(draws_); }
+
  private:
   struct Place {
     uint32_t failures = 0;
     TimePoint usable_from{};
+    static void RecordFields(auto& f, auto& m) { f(m.failures, m.usable_from); }
   };
   using SlotKey = std::pair<std::string, uint32_t>;
 
@@ -58,6 +65,7 @@ class HostLedger {
   bool workers_cost_hosts_;
   CooldownRange range_;
   std::mt19937_64 random_;
+  uint64_t draws_ = 0;  // from it
   std::map<std::string, Place> hosts_;
   std::map<SlotKey, Place> slots_;
 };

@@ -97,7 +97,7 @@ TEST(CommandLine, FillsSettingsAndLeavesTheCommandAlone) {
   EXPECT_EQ(line->settings.log_level, "WARNING");
   EXPECT_EQ(line->settings.start_timeout_seconds, 30);
   EXPECT_EQ(line->settings.terminate_grace_seconds, 3);
-  EXPECT_EQ(line->settings.driver_grace_seconds, 0);
+  EXPECT_EQ(line->settings.driver_grace_seconds, -1) << "not said";
   EXPECT_THAT(line->command, ElementsAre("python", "t.py", "--help"));
   EXPECT_THAT(line->warnings, IsEmpty());
   EXPECT_THAT(line->settings.worker_environment, IsEmpty());

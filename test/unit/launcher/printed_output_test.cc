@@ -66,6 +66,35 @@ TEST(PacketReader, WithoutAMarkAllPasses) {
   EXPECT_EQ(reader.Take("anything"), "anything");
 }
 
+TEST(PrintedOutput, CountsTheBytesOfTheWorkerThatIsTheRank) {
+  const auto printed = *PrintedOutput::Make(1, kOutputMark, 8);
+  PacketPipe pipe;
+  EXPECT_TRUE(printed->Write(pipe.writing.get(), "abc\nde\nf",
+                             {{0, 4, 0, kPrintedOut, 0, 0}, {4, 8, 0, kPrintedOut, 0, 7}}));
+  EXPECT_EQ(printed->printed(0, kPrintedOut), 4U);
+  EXPECT_EQ(printed->printed(7, kPrintedOut), 4U);
+  EXPECT_EQ(printed->open_line().rank, 0U);
+  EXPECT_EQ(printed->open_line().worker, 7U);
+  EXPECT_TRUE(printed->Write(pipe.writing.get(), "x", {{0, 1, 0, kPrintedOut, 0, 8}}))
+      << "one that is not counted";
+}
+
+TEST(PrintedOutput, KnowsTheLastWriterOfAFile) {
+  const auto printed = *PrintedOutput::Make(2, kOutputMark, 8);
+  EXPECT_EQ(printed->file_writer(1, kPrintedOut).worker, 1U) << "the rank itself, at first";
+  for (uint32_t worker : {5, 6, 7}) {
+    printed->SetFileWriter(1, kPrintedOut, {worker, 10 * worker, worker});
+    EXPECT_EQ(printed->file_writer(1, kPrintedOut).worker, worker);
+    EXPECT_EQ(printed->file_writer(1, kPrintedOut).at, 10 * worker);
+    EXPECT_EQ(printed->file_writer(1, kPrintedOut).offset, worker);
+  }
+  EXPECT_EQ(printed->file_writer(0, kPrintedOut).worker, 0U);
+  printed->SetInFile(7, kPrintedOut, 99);
+  EXPECT_EQ(printed->in_file(7, kPrintedOut), 99U);
+  EXPECT_EQ(printed->in_file(7, OutputStream::kStderr), 0U);
+  EXPECT_EQ(printed->printed(7, kPrintedOut), 0U);
+}
+
 TEST(PrintedOutput, CountsTheBytesOfRanksAndNotThoseOfHvdrun) {
   const auto printed = MakePrinted();
   PacketPipe pipe;
