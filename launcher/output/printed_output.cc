@@ -119,6 +119,7 @@ PrintedOutput::OpenLine PrintedOutput::open_line() const { return shared_->open_
 bool PrintedOutput::Write(int fd, std::string_view text, const std::vector<PrintedSpan>& spans) {
   auto* updates = UpdatesBehind(shared_, ranks_, workers_);
   const size_t room = MostPacketText(mark_);
+  if (shared_->intended.load() != shared_->written.load() && !WritePacket(fd)) return false;
   size_t first = 0;  // of the spans that are not over
   for (size_t at = 0; at < text.size();) {
     size_t cut = std::min(text.size(), at + room);
@@ -172,21 +173,21 @@ bool PrintedOutput::Write(int fd, std::string_view text, const std::vector<Print
 
 bool PrintedOutput::WritePacket(int fd) {
   if (!WriteAtOnce(fd, {shared_->packet, shared_->packet_bytes})) return false;
-  Apply();
+  ApplyCounts();
+  shared_->written.store(shared_->intended.load());
   return true;
 }
 
 // Twice does no harm.
-void PrintedOutput::Apply() {
+void PrintedOutput::ApplyCounts() {
   const auto* updates = UpdatesBehind(shared_, ranks_, workers_);
   for (uint32_t u = 0; u < shared_->updates; ++u)
     std::atomic_ref(Printed()[updates[u].index]).store(updates[u].printed);
   shared_->open_line = shared_->open_after;
-  shared_->written.store(shared_->intended.load());
 }
 
-void PrintedOutput::Recover(int fd) {
-  if (shared_->intended.load() != shared_->written.load()) (void)WritePacket(fd);
+void PrintedOutput::Recover() {
+  if (shared_->intended.load() != shared_->written.load()) ApplyCounts();
 }
 
 // ---- files

@@ -2,10 +2,10 @@
 // hvdrun shares (launcher/detached/standby.h): when hvdrun is killed at any instant, the one that
 // takes over knows which bytes the agents must send again, and none is printed twice or lost.
 //
-// Text goes through the pipe in packets, each written at once (PIPE_BUF) and numbered. A packet is
-// in the memory before it is written, so the successor writes the last one again if hvdrun may have
-// been killed while writing it; the reader of the pipe drops a number that it has had
-// (PacketReader).
+// Text goes through the pipe in packets, each written at once (PIPE_BUF) and numbered. A packet and
+// the counts behind it are in the memory before it is written. If hvdrun is killed between that and
+// noting that it was written, the successor counts the packet as printed (Recover) and its first
+// Write writes it again; the reader of the pipe drops a number that it has had (PacketReader).
 //
 //   packet: mark (a secret of the job, so that no output looks like it), number, length, text
 //
@@ -49,8 +49,9 @@ class PrintedOutput {
 
   // Writes a text with its spans, which are in order. False: it cannot be written (errno).
   bool Write(int fd, std::string_view text, const std::vector<PrintedSpan>& spans);
-  // In the successor, before anything is written: the packet that may be missing.
-  void Recover(int fd);
+  // In the successor, before a count is read: the packet that its predecessor may have been writing
+  // counts as printed. The next Write writes it first. Elsewhere it changes nothing.
+  void Recover();
 
   // Bytes of the worker's stream that have been printed since it started.
   uint64_t printed(uint32_t worker, OutputStream stream) const;
@@ -88,7 +89,7 @@ class PrintedOutput {
 
   PrintedOutput(uint32_t ranks, uint32_t workers, std::string mark, Shared* shared, size_t bytes);
   bool WritePacket(int fd);
-  void Apply();
+  void ApplyCounts();
   uint64_t* Printed() const;
   uint64_t* InFile() const { return Printed() + 2 * size_t{workers_}; }
   uint64_t* FileBases() const { return InFile() + 2 * size_t{workers_}; }

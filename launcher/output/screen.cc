@@ -98,6 +98,7 @@ Screen::Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Set
                             TextOptionsOf(plan, ranks, settings, prefix, STDERR_FILENO),
                             lines_[one_place_ ? 0 : 1]),
                  OutputWriter(STDERR_FILENO, ReceiptsOf(Sink::kScreen))}} {
+  if (printed_) printed_->Recover();
   if (!settings.output_filename.empty())
     files_ =
         std::make_unique<OutputFiles>(settings.output_filename, ranks_, settings.output_limit_bytes,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/agent/kept_output.h"
 #include "launcher/output/screen_text.h"
 #include "runtime/base/unique_fd.h"
 
@@ -197,6 +198,79 @@ TEST(PrintedOutput, WhereverItEndsTheRestFollows) {
         ++place;
       }
     }
+  }
+}
+
+TEST(PrintedOutput, APacketThatWasWrittenAndNotCountedIsPrintedOnce) {
+  for (const bool was_written : {false, true}) {
+    const auto printed = MakePrinted();
+    PacketPipe pipe;
+    ASSERT_TRUE(printed->Write(pipe.writing.get(), "a\n", {{0, 2, 0, kPrintedOut}}));
+    // Killed at the write: nothing is noted after it, whether the bytes got there or not.
+    ASSERT_FALSE(printed->Write(-1, "bcd", {{0, 3, 0, kPrintedOut}}));
+    if (was_written) {
+      const std::string packet = PacketOf(kOutputMark, 2, "bcd");
+      ASSERT_EQ(::write(pipe.writing.get(), packet.data(), packet.size()),
+                static_cast<ssize_t>(packet.size()));
+    }
+    printed->Recover();
+    EXPECT_EQ(printed->printed(0, kPrintedOut), 5U);
+    EXPECT_TRUE(printed->open_line().is_open);
+    printed->Recover();  // the successor was killed before it wrote anything
+    ASSERT_TRUE(printed->Write(pipe.writing.get(), "\nhvdrun: here\n", {}));
+    EXPECT_EQ(printed->printed(0, kPrintedOut), 5U);
+    EXPECT_EQ(PacketReader(kOutputMark).Take(pipe.ReadAll()), "a\nbcd\nhvdrun: here\n");
+  }
+}
+
+// An agent, the shared memory and the reader of the pipe go on while one hvdrun after the other is
+// killed: before a packet is written, at that, and behind it.
+TEST(PrintedOutput, HvdrunIsKilledAtAnyWriteAndNothingIsLostOrPrintedTwice) {
+  std::minstd_rand random(1);
+  for (int round = 0; round < 300; ++round) {
+    const auto printed = MakePrinted(1);
+    KeptOutput agent;
+    agent.Enable();
+    PacketReader reader(kOutputMark);
+    std::string all, shown, pending;  // of the packet that may be missing
+    uint64_t packets = 0;
+    for (bool over = false; !over;) {
+      printed->Recover();
+      agent.NotePrinted({0, kPrintedOut, printed->printed(0, kPrintedOut)});
+      std::string text;
+      agent.ForEach([&](uint32_t, OutputStream, std::string_view bytes) { text += bytes; });
+      for (bool killed = false; !killed && !over;) {
+        if (all.size() < 1000) {
+          const std::string line = "line " + std::to_string(all.size()) + "\n";
+          agent.Add(0, kPrintedOut, line, {});
+          all += line;
+          text += line;
+        }
+        if (text.empty() && pending.empty()) {
+          over = true;
+          continue;
+        }
+        const std::vector<PrintedSpan> spans{{0, text.size(), 0, kPrintedOut}};
+        const uint64_t fate = random() % 6;
+        killed = fate < 3;
+        if (fate == 0) continue;
+        if (killed) {
+          if (pending.empty()) pending = text;
+          ASSERT_FALSE(printed->Write(-1, text, spans));
+          if (fate == 2) shown += reader.Take(PacketOf(kOutputMark, packets + 1, pending));
+          continue;
+        }
+        PacketPipe pipe;
+        ASSERT_TRUE(printed->Write(pipe.writing.get(), text, spans));
+        shown += reader.Take(pipe.ReadAll());
+        packets += (pending.empty() ? 0 : 1) + (text.empty() ? 0 : 1);
+        pending.clear();
+        text.clear();
+        if (random() % 2 == 0)
+          agent.NotePrinted({0, kPrintedOut, printed->printed(0, kPrintedOut)});
+      }
+    }
+    ASSERT_EQ(shown, all) << "round " << round;
   }
 }
 
