@@ -284,12 +284,16 @@ std::optional<ProcessInfo> ProcessOf(const DetachedJob& job) {
 
 std::optional<ProcessInfo> DriverOf(const DetachedJob& job) {
   if (auto process = ProcessOf(job)) return process;
-  const Result<DetachedJob> standby = ParseDetachedJob(ReadSmallFile(job.PathOf("standby")));
-  if (!standby.ok()) return std::nullopt;
-  if (auto process = ProcessOf(*standby)) return process;
-  // It has taken over since, and has a standby of its own.
-  const Result<DetachedJob> again = ParseDetachedJob(ReadSmallFile(job.PathOf("job")));
-  return again.ok() ? ProcessOf(*again) : std::nullopt;
+  for (pid_t looked = 0;;) {
+    const Result<DetachedJob> standby = ParseDetachedJob(ReadSmallFile(job.PathOf("standby")));
+    if (!standby.ok()) return std::nullopt;
+    if (auto process = ProcessOf(*standby)) return process;
+    // It has taken over since, and has a standby of its own.
+    const Result<DetachedJob> again = ParseDetachedJob(ReadSmallFile(job.PathOf("job")));
+    if (!again.ok()) return std::nullopt;
+    if (auto process = ProcessOf(*again)) return process;
+    if (std::exchange(looked, standby->driver) == standby->driver) return std::nullopt;
+  }
 }
 
 std::optional<int> ReadExitCode(const DetachedJob& job) {

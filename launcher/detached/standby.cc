@@ -47,8 +47,8 @@ Result<Succession> BeginSuccession(DetachedJob job) {
       while (::read(ours.get(), &ready, 1) < 0 && errno == EINTR) {
       }
       if (ready == 0) return Internal("the standby could not be recorded");
-      // Until it has one of its own: it may be killed before it has reached the agents.
-      if (succession.record) (void)LeaveRecord(ours.get(), *succession.record);
+      // Named as hvdrun only once it can be killed. On a full disk the other file names its standby.
+      if (succession.record) (void)NoteSelf(job, "job");
       succession.link = std::move(ours);
       return succession;
     }
@@ -63,10 +63,10 @@ Result<Succession> BeginSuccession(DetachedJob job) {
     ::sigprocmask(SIG_BLOCK, &held, nullptr);
     if (!NoteSelf(job, "standby")) ::_exit(0);  // its keeper would not know of it
     (void)!::write(theirs.get(), "r", 1);
-    succession.record = ReadLastRecord(theirs.get());
+    // Its hvdrun may be killed before it leaves one of its own: then that of the one before holds.
+    if (std::optional<std::string> last = ReadLastRecord(theirs.get()))
+      succession.record = std::move(last);
     if (!succession.record || ReadExitCode(job)) ::_exit(0);
-    (void)NoteSelf(job, "job");  // on a full disk the other file still names this process
-    if (const Result<DetachedJob> self = ReadDetachedJob(job.folder); self.ok()) job = *self;
   }
 }
 

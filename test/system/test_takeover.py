@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from conftest import WORKERS, is_alive, kill, wait_until
+from conftest import DEADLINE, WORKERS, is_alive, kill, wait_until
 from test_detached_jobs import counting, detached, lines_of, until  # noqa: F401
 
 TAKEN = "goes on with the job"
@@ -61,6 +61,21 @@ def test_output_is_complete_and_once(detached, tmp_path):
         assert lines_of("".join(f"[{rank}]<stdout>:{line}" for line in
                                 detached.run("logs", name, "--rank", rank).stdout.splitlines(True)), rank) == list(range(1, 20001))
     assert text.count(TAKEN) == 6
+    nothing_left(detached, name)
+
+
+def test_hvdrun_is_killed_as_soon_as_it_is_named(detached, tmp_path):
+    """Each one that takes over is the job's hvdrun only once the next one waits."""
+    name = detached.begin("-np", 1, "sh", "-c", f"echo up; {until(tmp_path / 'go')}; echo down")
+    for _ in range(20):
+        before = detached.driver(name)
+        os.kill(before, signal.SIGKILL)
+        limit = time.monotonic() + DEADLINE
+        while detached.driver(name) == before:  # at once, so without a pause
+            assert time.monotonic() < limit, detached.text(name)
+    (tmp_path / "go").write_text("")
+    assert detached.run("attach", name).returncode == 0, detached.text(name)
+    assert re.findall(r"^\[0\]<stdout>:(.*)$", detached.text(name), re.M) == ["up", "down"]
     nothing_left(detached, name)
 
 
