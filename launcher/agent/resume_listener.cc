@@ -1,6 +1,7 @@
 #include "launcher/agent/resume_listener.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,12 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(20);
 constexpr size_t kMostClients = 16;
 constexpr size_t kEnds = 2;
+
+// Its other end is closed, whatever can still be read.
+bool IsOver(int input) {
+  pollfd entry{input, POLLIN | POLLRDHUP, 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+}
 
 }  // namespace
 
@@ -96,6 +103,8 @@ void ResumeListener::ReadKey(const ClientPtr& client) {
   };
   const bool of_successor = is(successor_key_);
   if (!of_successor && !is(driver_key_)) return Dismiss(client);
+  // One that was killed since must not displace the one that took over from it.
+  if (of_successor && IsOver(client->stream.input.get())) return Dismiss(client);
   ReturnedStream stream = std::move(client->stream);
   stream.client = UniqueFd(::fcntl(client->socket.native_handle(), F_DUPFD_CLOEXEC, 0));
   stream.of_successor = of_successor;
