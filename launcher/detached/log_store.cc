@@ -172,7 +172,7 @@ void LogWriter::Append(std::string_view bytes, int64_t wall_ns) {
 void LogWriter::Write(std::string_view bytes) {
   size_t written = segment_.valid() ? WriteSome(segment_.get(), bytes) : 0;
   if (written < bytes.size() && SegmentsIn(folder_).size() > 1) {
-    RemoveOldest(limit_bytes_);  // the disk is full: old output goes first
+    RemoveOldest(limit_bytes_, /*from_readers=*/true);  // the disk is full: old output goes first
     if (segment_.valid()) written += WriteSome(segment_.get(), bytes.substr(written));
   }
   const auto pass = [this](std::string_view part) {
@@ -198,13 +198,15 @@ void LogWriter::NoteTime(int64_t wall_ns) {
   (void)!::ftruncate(times_.get(), size - static_cast<off_t>(written));
 }
 
-// Until `room` more bytes keep the limit. The segment that is being written stays.
-void LogWriter::RemoveOldest(uint64_t room) {
+// Until `room` more bytes keep the limit. The segment that is being written stays. A reader that
+// has one open keeps its bytes, and their place on the disk, unless they are taken `from_readers`.
+void LogWriter::RemoveOldest(uint64_t room, bool from_readers) {
   const std::vector<LogSegment> segments = SegmentsIn(folder_);
   uint64_t total = room;
   for (const LogSegment& segment : segments) total += SizeOf(segment.path);
   for (size_t at = 0; at + 1 < segments.size() && total > limit_bytes_; ++at) {
     total -= SizeOf(segments[at].path);
+    if (from_readers) (void)!::truncate(segments[at].path.c_str(), 0);
     ::unlink(segments[at].path.c_str());
     ::unlink(TimesOf(segments[at]).c_str());
   }

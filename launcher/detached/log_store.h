@@ -50,7 +50,7 @@ class LogWriter {
   bool OpenSegment(LogPlace begin);
   void Write(std::string_view bytes);
   void NoteTime(int64_t wall_ns);
-  void RemoveOldest(uint64_t room);
+  void RemoveOldest(uint64_t room, bool from_readers = false);
 
   const std::string folder_;
   const uint64_t limit_bytes_, segment_bytes_;

@@ -74,6 +74,29 @@ def test_verbs_work_on_a_full_disk_after_the_keeper_was_killed(detached, tmp_pat
 
 
 @needs_mount
+def test_the_newest_output_is_kept_on_a_full_disk_while_a_reader_is_attached(detached, tmp_path):
+    """It has the oldest files open, whose room is needed. What is not there is counted."""
+    detached.state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", detached.state], check=True)
+    try:
+        name = detached.begin("--output-filename", tmp_path / "ranks", "--detached-output-limit", "10MB", "-np", 1,
+                              *counting(100000, f"[ $i -lt 100000 ] || {until(tmp_path / 'go')}"))
+        reader, writer = os.pipe()
+        attached = detached.popen("attach", name, stdout=writer)  # nothing is read
+        os.close(writer)
+        wait_until("the last lines", lambda: 100000 in lines_of(detached.text(name)))
+        (tmp_path / "go").write_text("")
+        detached.await_end(name)
+        os.close(reader)
+        attached.wait(timeout=DEADLINE)
+        text = detached.text(name)
+        lost = sum(map(int, re.findall(r"^hvdrun: (\d+) lines? of older output", text, re.M)))
+        assert len(lines_of(text)) + lost == 100000 and 100000 in lines_of(text), (lost, text[-500:])
+    finally:
+        subprocess.run(["umount", "-l", detached.state], check=True)
+
+
+@needs_mount
 @pytest.mark.parametrize("options", [f"size=600k,nr_inodes={inodes}" for inodes in range(4, 12)] +
                          [f"size={kilobytes}k" for kilobytes in (4, 12, 16, 20)])
 def test_where_the_job_cannot_be_recorded_none_runs(detached, tmp_path, options):
