@@ -141,6 +141,20 @@ std::string ReadToEnd(const UniqueFd& input) {
   }
 }
 
+// In hvdrun, as the last thing: its keeper may have been killed, and nothing of the job has been
+// asked since. What is in the pipe would go with this process.
+void KeepTheRest(const DetachedJob& job, int code) {
+  const UniqueFd lock = LockOf(job);
+  if (!lock.valid()) return;  // its keeper lives
+  Result<std::unique_ptr<LogWriter>> log = LogWriter::Open(job.folder, job.output_limit_bytes);
+  if (!log.ok()) return;
+  PacketReader packets(job.mark);
+  ::fcntl(job.pipe, F_SETFL, O_NONBLOCK);
+  while (Drain(job.pipe, packets, **log)) {
+  }
+  RecordEndForCertain(job, {code, WallSeconds(), ""});
+}
+
 // Becomes hvdrun, with its output in the pipe, once what the job is has been recorded.
 [[noreturn]] void RunHere(const DetachedJob& job, const UniqueFd& output, const UniqueFd& gate,
                           const sigset_t& signals, const std::function<int()>& run) {
@@ -150,6 +164,7 @@ std::string ReadToEnd(const UniqueFd& input) {
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
   const int code = run();
   WriteExitCode(job, code);
+  KeepTheRest(job, code);
   ::_exit(code);
 }
 

@@ -14,7 +14,7 @@ import termios
 import time
 
 import pytest
-from conftest import DEADLINE, REPO, hvdrun_path, is_alive, wait_until
+from conftest import DEADLINE, REPO, hvdrun_path, is_alive, kill, wait_until
 from test_detached_jobs import counting, detached, lines_of, until  # noqa: F401
 
 needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
@@ -49,6 +49,17 @@ def test_the_exit_code_is_kept_on_a_full_disk_after_the_keeper_was_killed(detach
         assert "killed" not in attached.stderr
     finally:
         subprocess.run(["umount", "-l", detached.state], check=True)
+
+
+def test_output_after_the_death_of_the_keeper_is_kept_although_no_verb_was_called(detached, tmp_path):
+    name = detached.begin("-np", 1, "sh", "-c", f"echo up; {until(tmp_path / 'go')}; echo down; exit 5")
+    kill(detached.keeper(name))
+    driver = detached.driver(name)
+    (tmp_path / "go").write_text("")
+    wait_until("the end of hvdrun", lambda: not is_alive(driver))
+    attached = detached.run("attach", name)
+    assert attached.returncode == 5 and "missing" not in attached.stderr, attached
+    assert lines_of(detached.text(name).replace("up", "line 1").replace("down", "line 2")) == [1, 2], detached.text(name)
 
 
 @needs_mount
