@@ -288,6 +288,10 @@ void BeginSuccessionIfPossible(const DetachedJob* detached, DriverOptions& optio
       LogWarning("the job ends with this hvdrun if it is killed: " + status.message());
     if (options.taken_over)
       channels.FindLocalAgents(static_cast<uint32_t>(options.taken_over->hosts.size()));
+  } else if (detached != nullptr && given && grace == 0) {
+    PrintNotes(
+        {"--driver-grace 0: no other hvdrun takes over, so the job ends if its hvdrun is "
+         "killed"});
   }
   grace = std::max(grace, 0.0);
 }

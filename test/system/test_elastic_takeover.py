@@ -145,4 +145,5 @@ def test_without_a_grace_the_job_ends_with_its_hvdrun(detached, tmp_path):
     family = detached.family(name)
     os.kill(detached.driver(name), signal.SIGKILL)
     assert detached.run("attach", name).returncode == 137
+    assert "--driver-grace 0: no other hvdrun takes over" in detached.text(name)
     wait_until("nothing left", lambda: not [pid for pid in family if is_alive(pid)])
