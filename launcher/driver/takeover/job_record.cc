@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/job/hosts/host_clock.h"
-#include "launcher/job/hosts/host_stages.h"
+#include "launcher/job/host_records/host_clock.h"
+#include "launcher/job/host_records/host_stages.h"
 #include "runtime/base/time_numbers.h"
 #include "runtime/net/fields.h"
 
