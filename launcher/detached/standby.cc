@@ -47,8 +47,7 @@ Result<Succession> BeginSuccession(DetachedJob job) {
       while (::read(ours.get(), &ready, 1) < 0 && errno == EINTR) {
       }
       if (ready == 0) return Internal("the standby could not be recorded");
-      // Named as hvdrun only once it can be killed. On a full disk the other file names its
-      // standby.
+      // Named as hvdrun only once it may be killed. On a full disk the other file has its standby.
       if (succession.record) (void)NoteSelf(job, "job");
       succession.link = std::move(ours);
       return succession;
