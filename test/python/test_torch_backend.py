@@ -44,6 +44,11 @@ def test_ended_and_begun_again():
     run(2, 'again', 'devices')
 
 
+def test_a_script_may_end_while_a_callback_of_a_future_runs():
+    result = jobs.run_job(2, jobs.worker('torch_ends_in_a_callback.py'), timeout_s=60)
+    assert result.output.count('done ') == 2, str(result)
+
+
 def test_a_killed_rank_ends_the_others_with_its_name(where='ddp', hosts=1):
     """In the middle of a backward pass. More in test_torch_matrix.py."""
     result = jobs.run_job(3, jobs.worker('torch_backend_killed.py'), where, hosts=hosts, expect_success=False)
