@@ -128,6 +128,19 @@ def test_a_group_that_the_script_forms_anew_is_refused_by_name(runtime):
         process_group.create(Answers(enable_reconfigure=True), None)
 
 
+def test_no_function_of_the_backend_is_compiled_with_the_model(monkeypatch):
+    """By PyTorch before 2.14, whose function for that newer ones do not have."""
+    from horovod.common import _c10d
+    from horovod.torch import group_work, process_group
+    hidden = []
+    _c10d.hide_from_dynamo(Answers(_dynamo=Answers(eval_frame=Answers(skip_code=hidden.append))), [process_group, group_work])
+    for function in (process_group.create, process_group.HvdBackend.broadcast, process_group._World._meet, process_group.HvdBackend.options.fget,
+                     group_work.Work.wait, group_work.Work.get_future):
+        assert function.__code__ in hidden, function
+    assert any([code.co_name == '<lambda>' for code in hidden])
+    _c10d.hide_from_dynamo(Answers(), [process_group])  # newer ones
+
+
 def test_names_of_messages_are_used_in_turn_and_never_twice_at_a_time(group, monkeypatch):
     made, submitted = group
     waited = []

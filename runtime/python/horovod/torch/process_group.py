@@ -16,8 +16,8 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as _c10d
 
 from horovod.common import _library, registered
-from horovod.common._c10d import is_extensible
-from horovod.torch import mpi_ops
+from horovod.common import _c10d as _versions
+from horovod.torch import framework, group_members, group_places, group_work, mpi_ops
 from horovod.torch.framework import DTYPES, adapter
 from horovod.torch.group_members import Members, address_of
 from horovod.torch.group_places import Places
@@ -38,7 +38,7 @@ _OPS = {_Op.SUM: _library.SUM, _Op.AVG: _library.AVERAGE, _Op.MIN: _library.MIN,
 _BITWISE = {_Op.BAND: torch.bitwise_and, _Op.BOR: torch.bitwise_or, _Op.BXOR: torch.bitwise_xor}
 
 # A group that is no Backend is a whole ProcessGroup, for the tensors of all devices.
-_Base = _c10d.Backend if is_extensible(_c10d) else dist.ProcessGroup
+_Base = _c10d.Backend if _versions.is_extensible(_c10d) else dist.ProcessGroup
 
 
 # ---- the world
@@ -722,8 +722,8 @@ class HvdBackend(_Base):
             self._world.leave(is_intact)
 
     if _Base is dist.ProcessGroup:  # destroy_process_group() tells nothing to one that is no Backend, and forgets it
-        def __del__(self):
-            if self._is_world and not sys.is_finalizing():
+        def __del__(self, is_finalizing=sys.is_finalizing):  # at the end of the interpreter the names of this module are gone
+            if self._is_world and not is_finalizing():
                 self.shutdown()
 
     def abort(self):
@@ -735,3 +735,6 @@ class HvdBackend(_Base):
 def _resolved(tensor):
     """A contiguous tensor with these values in its memory; the tensor itself where it is one."""
     return tensor.resolve_neg().resolve_conj().contiguous()
+
+
+_versions.hide_from_dynamo(torch._C, [sys.modules[__name__], _library, registered, framework, group_members, group_places, group_work, mpi_ops])
