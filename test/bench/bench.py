@@ -22,6 +22,7 @@ import page
 import processes
 import python_calls
 import timeline
+import torch_backends
 import torch_step
 from budget import Budget, there_and_back
 from page import size_name, us as us_name
@@ -38,7 +39,7 @@ SIZES_4 = [64, 8192, 65536, 1 << 20, 16 << 20]
 GROUPS = {"8 B-8 KiB": (8, 8192), "64 KiB-64 MiB": (65536, 64 << 20)}
 PARTS = {  # name -> its share of the time
     "allreduce": 0.3, "collectives": 0.17, "inter_host_comm": 0.06, "hosts": 0.1, "start": 0.07, "python": 0.04, "python_calls": 0.06,
-    "torch_step": 0.1, "footprint": 0.03, "log": 0.04, "elastic": 0.05, "timeline": 0.03}
+    "torch_step": 0.1, "torch_backends": 0.1, "footprint": 0.03, "log": 0.04, "elastic": 0.05, "timeline": 0.03}
 MOVED = 0.10  # a round is thrown away when the fixed loop moved by more
 GIVE_UP_AFTER_HANGS = 6
 
@@ -95,7 +96,7 @@ def source():
 def peers(args, results):
     """Name -> version of those that this run measured."""
     found = {"Open MPI": results["machine"]["open_mpi"]} if "open_mpi" in results["machine"] else {}
-    for table in results.get("torch_step", []):
+    for table in results.get("torch_step", []) + results.get("torch_backends", []):
         if "torch" in table:
             found["PyTorch"] = table["torch"]
     for table in results.get("python_calls", []):
@@ -475,7 +476,7 @@ def tables_of(part, args, calibration, progress, until):
     else:
         make = {"collectives": collectives.Collectives, "inter_host_comm": inter_host_comm.InterHostComm,
                 "hosts": hosts.Hosts, "python": launcher.PythonStart, "python_calls": python_calls.PythonCalls,
-                "torch_step": torch_step.TorchStep, "footprint": launcher.Footprint, "log": launcher.LogThroughput,
+                "torch_step": torch_step.TorchStep, "torch_backends": torch_backends.TorchBackends, "footprint": launcher.Footprint, "log": launcher.LogThroughput,
                 "elastic": elastic.Elastic, "timeline": timeline.Timeline}[part]
         yield make(args, progress, until)
 
@@ -509,6 +510,9 @@ def side_by_side(results):
     for table in results.get("torch_step", []):
         lines += [(f"PyTorch step, {row['set']}, set_to_none={row['set_to_none']}, DistributedDataParallel", row["ratio"]["median"])
                   for row in table.get("rows", [])]
+    for table in results.get("torch_backends", []):
+        lines += [(f"torch.distributed, {row['what']}, gloo's {row['compared']}", 1 / row["ratio"]["median"]) for row in table.get("rows", [])
+                  if not row["what"].startswith("watching")]
     for rows in results.get("start", []):
         lines += [(f"start and end, {row['what']} x {row['ranks']}", row["ratio"]) for row in rows if "ratio" in row]
     for rows in results.get("python", []):

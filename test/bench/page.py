@@ -123,6 +123,20 @@ def torch_step(tables):
              f"{1e3 * row['reduction']['median']:.1f} ms", row["rounds"]) for row in result["rows"]))
 
 
+def torch_backends(tables):
+    for result in tables:
+        yield '### `init_process_group("hvd")` beside gloo, 2 processes\n'
+        if "left_out" in result:
+            yield f"Left out: {result['left_out']}.\n"
+            continue
+        yield (f"PyTorch {result['torch']}, {result['threads']} thread(s) each. Both backends are groups of one job and take turns. *Exchange* is what a "
+               "step takes longer than the same step alone. The two hosts are played by one machine, over TCP. *Watching* is a job over gloo with "
+               "`--stall-check-warning-time-seconds 2` (hvd) beside one with `--no-stall-check` (gloo).\n")
+        yield from table(["what", "compared", "hvd", "gloo", "hvd / gloo (range)", "goal", "rounds"], (
+            (row["what"], row["compared"], us(1e6 * row["ours"]["median"]), us(1e6 * row["gloo"]["median"]), spread(row["ratio"]),
+             f"{row['goal_text']}: {'met' if row['is_met'] else 'missed'}", row["rounds"]) for row in result["rows"]))
+
+
 def spread(values, form=".2f"):
     return f"{values['median']:{form}} ({values['low']:{form}} to {values['high']:{form}})"
 
@@ -177,7 +191,7 @@ def timeline(tables):
 
 
 PARTS = {"allreduce": allreduce, "collectives": collectives, "inter_host_comm": between, "hosts": hosts, "python_calls": python_calls,
-         "torch_step": torch_step, "start": start, "python": python, "footprint": footprint, "log": log, "elastic": elastic, "timeline": timeline}
+         "torch_step": torch_step, "torch_backends": torch_backends, "start": start, "python": python, "footprint": footprint, "log": log, "elastic": elastic, "timeline": timeline}
 
 
 # ---- every comparison with a peer, for the list of those that are lost
@@ -208,6 +222,11 @@ def comparisons(results):
         for row in result.get("rows", []):
             found = row["ratio"]
             yield f"PyTorch step, {row['set']}, set_to_none={row['set_to_none']}, DDP", found["median"], found["low"], found["high"]
+    for result in results.get("torch_backends", []):
+        for row in result.get("rows", []):
+            if not row["what"].startswith("watching"):
+                found = row["ratio"]
+                yield f"torch.distributed, {row['what']}, {row['compared']}, gloo", 1 / found["median"], 1 / found["high"], 1 / found["low"]
     for rows in results.get("start", []):
         for row in rows:
             yield f"start and end, {row['what']} x {row['ranks']}, mpirun", *compared(row)

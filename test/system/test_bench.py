@@ -20,6 +20,7 @@ import openmpi  # noqa: E402
 import page  # noqa: E402
 import processes  # noqa: E402
 import python_calls  # noqa: E402
+import torch_backends  # noqa: E402
 import torch_step  # noqa: E402
 import tuning  # noqa: E402
 import tuning_jobs  # noqa: E402
@@ -56,6 +57,26 @@ def test_a_step_of_pytorch_is_measured_beside_its_peers(args, monkeypatch):
     assert [row["set_to_none"] for row in result["rows"]] == [True, False]
     assert all(row["seconds"][way]["median"] > 0 for row in result["rows"] for way in ("alone", "ours", "ddp"))
     assert in_page("torch_step", result).count("| small |") == 2
+
+
+def test_the_backends_of_torch_distributed_are_compared_by_their_exchange(args, capsys):
+    part = torch_backends.TorchBackends(args, None, 0)
+    part.found = {"DDP, ResNet-50": {"torch": "2.15", "threads": 1, "seconds": {"alone": [1.0, 1.0], "hvd": [1.1, 1.2], "gloo": [1.5, 2.0]}},
+                  "all_reduce, 4 B": {"torch": "2.15", "threads": 1, "seconds": {"hvd": [3e-5, 3e-5], "gloo": [1e-4, 1e-4]}}}
+    part.watched = [{"watched": 1.0 + 0.01 * turn, "alone": 1.0} for turn in range(-3, 4)]
+    result = part.report()
+    assert [(row["what"], round(row["ratio"]["median"], 3), row["is_met"]) for row in result["rows"]] == [
+        ("DDP, ResNet-50", 0.2, True), ("all_reduce, 4 B", 0.3, False), ("watching, a step over gloo", 1.0, True)]
+    assert in_page("torch_backends", result).count("| DDP, ResNet-50 | exchange |") == 1 and "missed" in capsys.readouterr().out
+    part.watched = [{"watched": 1.01, "alone": 1.0}] * 20
+    assert not list(part.rows())[-1]["is_met"]
+
+
+@needs_torch
+def test_a_pytorch_without_the_backend_leaves_it_out(args):
+    """That of Debian. With a newer one --only torch_backends measures."""
+    result = measured(torch_backends.TorchBackends, args)
+    assert "rows" in result or "older than 2.14" in result["left_out"], result
 
 
 @needs_torch
