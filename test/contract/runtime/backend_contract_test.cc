@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/backends/shm/buffer_leases.h"
 #include "runtime/backends/shm/chunking.h"
 #include "runtime/backends/shm/gather_plan.h"
 #include "runtime/backends/shm/staging_ring.h"
@@ -931,6 +932,80 @@ TEST(ShmBackendContract, NamesWhoStoppedInTheMiddleOfAChunk) {
     while (!advance(0)) {
     }
     EXPECT_EQ(backend(1).Awaits(calls[1], states[1].get()), "");
+  }
+}
+
+// An allreduce of two members, each with 50,000 floats of the value 1 in memory of its own choice.
+class PairOfMembers {
+ public:
+  static constexpr size_t kCount = 50'000;  // more than travels in a request
+
+  std::vector<float>& floats(uint32_t m) { return floats_[m]; }
+  Member& member(uint32_t m) { return members_.member(m); }
+  const BufferDescriptor& descriptor(uint32_t m) const { return descriptors_[m]; }
+  size_t bytes() const { return calls_[0].bytes(); }
+
+  void Prepare(uint32_t m, void* memory) {
+    CollectiveCall& call = calls_[m];
+    call.collective = Collective::kAllreduce;
+    call.dtype = DType::kFloat32;
+    call.count = call.row_count = floats_[m].size();
+    call.rows = 1;
+    call.group = &member(m).group;
+    call.input = call.output = memory;
+    std::fill_n(static_cast<float*>(memory), call.count, 1.0F);
+    ASSERT_TRUE(member(m).backend->Prepare(call, &states_[m], &descriptors_[m]).ok());
+  }
+  bool Start(uint32_t m) {
+    return *member(m).backend->Start(calls_[m], states_[m].get(), {descriptors_, {}, {}});
+  }
+  bool Advance(uint32_t m) { return *member(m).backend->Advance(calls_[m], states_[m].get()); }
+  bool Needs(uint32_t m, uint32_t rank) {
+    return member(m).backend->Needs(calls_[m], states_[m].get(), rank);
+  }
+  float first(uint32_t m) const { return *static_cast<const float*>(calls_[m].output); }
+
+ private:
+  ScheduledMembers members_{Kind::kShm, 2};
+  std::vector<float> floats_[2] = {std::vector<float>(kCount), std::vector<float>(kCount)};
+  CollectiveCall calls_[2];
+  std::unique_ptr<OpState> states_[2];
+  BufferDescriptor descriptors_[2];
+};
+
+TEST(ShmBackendContract, NeedsWhoStillReadsItsOutputWithoutSharedMemory) {
+  PairOfMembers pair;
+  void* output =
+      pair.member(0).heap.Allocate(PairOfMembers::kCount * sizeof(float), /*zeroed=*/true);
+  pair.Prepare(0, output);
+  pair.member(1).door.closed = true;
+  pair.Prepare(1, pair.floats(1).data());
+  ASSERT_FALSE(pair.Start(0));
+  EXPECT_FALSE(pair.Advance(0));
+  EXPECT_TRUE(pair.Needs(0, /*rank=*/3));
+  EXPECT_EQ(pair.first(0), 1) << "the other has not read it";
+  EXPECT_TRUE(pair.Start(1));
+  EXPECT_FALSE(pair.Needs(0, /*rank=*/3));
+  EXPECT_TRUE(pair.Advance(0));
+  EXPECT_EQ(pair.first(0), 2);
+  EXPECT_EQ(pair.first(1), 2);
+  EXPECT_TRUE(pair.member(0).heap.Free(output));
+}
+
+// Memory that waits for the slower of the two would be twice as much in a loop.
+TEST(ShmBackendContract, ACopyOfTwoIsFreeOnceItsOwnerHasTheResult) {
+  for (uint32_t first : {0, 1}) {
+    PairOfMembers pair;
+    for (uint32_t m : {0, 1}) pair.Prepare(m, pair.floats(m).data());
+    for (uint32_t m : {0, 1}) ASSERT_FALSE(pair.Start(m));
+    ASSERT_TRUE(pair.Advance(first));
+    SharedHeap& heap = pair.member(first).heap;
+    const Location copy = LeaseDescriptor::In(pair.descriptor(first)).data;
+    void* next = heap.Allocate(pair.bytes(), /*zeroed=*/false);
+    EXPECT_EQ(heap.Locate(next, pair.bytes())->offset, copy.offset) << "member " << first;
+    EXPECT_TRUE(heap.Free(next));
+    ASSERT_TRUE(pair.Advance(1 - first));
+    for (uint32_t m : {0, 1}) EXPECT_EQ(pair.first(m), 2);
   }
 }
 
