@@ -122,6 +122,11 @@ def group_of(item):
     return None
 
 
+def turn_of(item):
+    """The groups first, then the long tests: no process is left alone with one of them, and a world starts once."""
+    return group_of(item) or "~", not is_long(item)
+
+
 def world_of(item):
     """(ranks, hosts, gpus) of the world in which a test of test/python runs: its parameters, else those of its marker `world`; hosts
     may be None."""
@@ -144,5 +149,4 @@ def pytest_collection_modifyitems(config, items):
             group = group_of(item)
             if group:
                 item.add_marker(pytest.mark.xdist_group(group))
-    # The groups first: no process is left alone with one of them, and a world starts once.
-    items.sort(key=lambda item: group_of(item) or "~")
+    items.sort(key=turn_of)

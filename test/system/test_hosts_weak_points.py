@@ -405,6 +405,7 @@ def eight_hosts(tmp_path_factory):
     rig.down()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hosts, ranks", [(2, 4), (4, 4), (8, 8)])
 def test_training_on_hosts_gives_the_numbers_of_as_many_agents_on_one(start, eight_hosts, tmp_path, hosts, ranks):
     """Every loss to the last bit, and so every parameter that went into it; on all ranks the same parameters."""

@@ -127,6 +127,7 @@ def test_mpirun_over_several_hosts_needs_no_server(mpirun):
     job.nothing_left()
 
 
+@pytest.mark.long  # of 1 to 4 ranks with both kinds of threads, contract_mpi verifies the sums
 @THREADS
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_hvd_perf_verifies_every_element_over_mpi(mpirun, ranks, one_thread):

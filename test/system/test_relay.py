@@ -59,6 +59,7 @@ def digests(job):
     return re.findall(r"weights (\w{64})$", job.out, re.M)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [2, 4])
 def test_training_gives_the_same_numbers_as_without_a_firewall(hosts_run, rig, firewall, count):
     """No host reaches any other."""

@@ -88,6 +88,13 @@ def test_tests_that_share_hosts_run_in_one_process():
     assert tiers.group_of(Item("test/system/test_a.py::test_x", fixtures=("run",))) is None
 
 
+def test_groups_begin_first_and_then_the_long_tests():
+    items = [Item("test/system/test_a.py::test_x"), Item("test/system/test_z.py::test_x", marks=("long",)),
+             Item("test/system/test_b.py::test_y", fixtures=("rig",)), Item("test/system/test_b.py::test_x", fixtures=("rig",))]
+    names = [item.nodeid.rpartition("/")[2] for item in sorted(items, key=tiers.turn_of)]
+    assert names == ["test_b.py::test_y", "test_b.py::test_x", "test_z.py::test_x", "test_a.py::test_x"]
+
+
 def test_an_isolated_command_sees_none_of_the_others(tmp_path):
     script = REPO / "test" / "isolated.sh"
     if subprocess.run([script, "--check"]).returncode != 0:
