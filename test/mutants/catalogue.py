@@ -58,7 +58,6 @@ MUTANTS = [
     (f"{SHM}/gather_stream.cc", "return «posted_ > taken_»;", "true"),
     (f"{SHM}/shm_backend.cc", "if («!parts.joined.empty() && parts.joined[m] != 0») continue;", "false"),
     # Sums and agreements between hosts
-    (f"{HOSTS}/hosts_backend.cc", "if («ready.fusion_key != FusionKey(call)») ready.fusion_key = 0;", "false"),
     (f"{HOSTS}/leader_sum.cc", "if («sums[i].size() != bytes()») return Internal", "false"),
     (f"{HOSTS}/leader_sum.cc", "if («!part->straight && !part->local_sum.IsSmall()») return {};", "false"),
     (f"{HOSTS}/coordination/coordinator.cc", "return «collective == Collective::kAllreduce || collective == Collective::kBarrier»;",
@@ -88,7 +87,7 @@ MUTANTS = [
     (f"{NET}/link.cc", "return «peer.uid == ::geteuid() || peer.uid == 0»;", "true"),
     (f"{NET}/trouble.cc", "while («numbers.size() < expected») {", "numbers.size() <= expected"),
     # Gradients and state of PyTorch
-    (f"{TORCH}/optimizer.py", "if «self.op == Average»:\n            return 1.0 / self", "False"),
+    (f"{TORCH}/optimizer.py", "return 1.0 / self.gradient_predivide_factor, «self.gradient_predivide_factor»", "1.0"),
     (f"{TORCH}/optimizer.py", "if not gradient.follows and («len(gradient.group) == 1 or _all_ready(gradient.group)»):", "True"),
     (f"{TORCH}/optimizer.py", "if p.grad._nnz() or gradient.sparse_dim is None:\n            gradient.sparse_dim = «p.grad.sparse_dim()»", "1"),
     (f"{TORCH}/optimizer.py", "if «gradient.delay <= 0 or gradient.exchange is not None»:", "False"),

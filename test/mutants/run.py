@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -99,14 +100,18 @@ def run(tree, test, mutant, limit_s, python):
     if mutant is not None:
         environment["HVD_MUTANT"] = str(mutant)
     started = time.monotonic()
-    process = subprocess.Popen(command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
-        passed = process.wait(limit_s) == 0
-    except subprocess.TimeoutExpired:
-        passed = False
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            passed = process.wait(limit_s) == 0
+        except subprocess.TimeoutExpired:
+            passed = False
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if not passed and mutant is None:  # then it is run for no mutant, and whoever reads this has to know why
+            output.seek(0)
+            print(output.read()[-4000:].decode(errors="replace"), flush=True)
     return passed, time.monotonic() - started
 
 
