@@ -486,6 +486,15 @@ def test_step_before_all_passes(hvd, torch, active):
     optimizer.step()
 
 
+def test_a_gradient_that_another_rank_has_not_computed_yet_is_not_added_to(hvd, torch, active):
+    model = make_model(torch)
+    optimizer = wrap(hvd, torch, model)
+    for gradient in optimizer._by_name:
+        gradient.delay = 0  # as after the backward() before, where an exchange waits for another rank
+    with pytest.raises(AssertionError, match='not all ranks have computed it'):
+        loss_of(model, batch(torch)).backward()
+
+
 def test_predivide(hvd, torch, active):
     model = make_model(torch)
     optimizer = wrap(hvd, torch, model, gradient_predivide_factor=4.0)
