@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <asio/post.hpp>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 #include "launcher/process/proc_file.h"
@@ -22,7 +24,12 @@ namespace {
 constexpr size_t kMostRead = 256 * 1024;
 constexpr const char* kProgram = "py-spy";
 
-std::string Path() { return GetEnv("PATH").value_or(kDefaultPath); }
+// PATH, and the folder of this program, where a bundle of hvdrun has it.
+std::string Path() {
+  std::error_code error;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  return GetEnv("PATH").value_or(kDefaultPath) + (error ? "" : ":" + own.string());
+}
 
 // The user has turned stacks off.
 bool MayNotBeRead(pid_t pid) {

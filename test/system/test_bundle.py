@@ -344,3 +344,20 @@ def test_hvdrun_that_is_killed_while_it_sends_leaves_nothing(start, rig, slow_ho
     kill(job.pid)
     rig.nothing_left()
     assert slow_host.run("ls", "-A", rig.folder / "cache" / "hvdrun") == ""
+
+
+def test_py_spy_travels_with_hvdrun_where_it_lies_beside_it(run, pod, tmp_path):
+    """As pip installs both; the agent finds it there though it is not on PATH."""
+    copy = tmp_path / "copy"
+    shutil.copytree(installation() / "lib", copy / "lib", symlinks=True)
+    (copy / "bin").mkdir()
+    shutil.copy(hvdrun_path(), copy / "bin")
+    line = "/home/ann/train.py:7"
+    script(copy / "bin" / "py-spy", f"printf 'Process %s: python\\nThread %s (idle): \"MainThread\"\\n    step ({line})\\n' $5 $5")
+    pod.before = f"mount -t tmpfs none {copy} || exit 1"
+    job = run("-np", 1, "-H", "pod:1", "--rsh-agent", pod.agent(), "--verbose", "sh", "-c", "$(dirname $HVD_RUNTIME)/../bin/hvdrun dump --stacks",
+              program=[copy / "bin" / "hvdrun"])
+    assert job.code == 0 and SENT in job.err, job.err
+    kept = next(pod.cache.iterdir())
+    assert (kept / "bin" / "py-spy").read_text() == (copy / "bin" / "py-spy").read_text()
+    assert f"step ({line})" in job.out, job.out + job.err

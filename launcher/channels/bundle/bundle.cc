@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kIdDigits = 32;
 constexpr const char* kProgram = "bin/hvdrun";
+constexpr const char* kStacks = "bin/py-spy";  // pip puts it there with hvdrun[stacks]
 const std::string kLibraries = HVD_LIBDIR "/";
 const std::string kPackage = kLibraries + "hvdrun/python/horovod/";
 constexpr const char* kLibrariesOfWheel = "lib/";    // in its package
@@ -77,6 +78,10 @@ Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
   const fs::path program = executable;
   const fs::path libraries = fs::path(paths.runtime).parent_path();
   std::vector<BundledFile> files = {{kProgram, program.parent_path(), program.filename()}};
+  const fs::path stacks = program.parent_path() / fs::path(kStacks).filename();
+  std::error_code none;
+  if (fs::is_regular_file(stacks, none))
+    files.push_back({kStacks, stacks.parent_path(), stacks.filename()});
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(libraries)) {
       std::string name = entry.path().filename();
@@ -105,6 +110,8 @@ Result<std::string> NameOf(const BundledFile& file) {
   if (mapped.error() != 0)
     return SystemError(Printable(file.from(), kMaxShownPath) + " cannot be read", mapped.error());
   if (file.path.ends_with(".py")) return Sha256Hex(mapped.bytes());
+  // It has no build id, and a hash over it would take longer than all else.
+  if (file.path == kStacks) return std::to_string(mapped.bytes().size());
   Result<std::string> build_id = ElfBuildId(mapped.bytes());
   if (!build_id.ok())
     return InvalidArgument(Printable(file.from(), kMaxShownPath) +
@@ -136,7 +143,8 @@ Result<std::vector<std::string>> BundleCommand(const std::string& executable, Pa
                            "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"});
   // All files are named within three folders, wherever those lie.
   argv.push_back("--transform=s,^," + kPackage + ",;s,^" + kPackage + "hvdrun$," + kProgram +
-                 ",;s,^" + kPackage + "\\(libhvd[^/]*\\.so\\)$," + kLibraries + "\\1,");
+                 ",;s,^" + kPackage + "py-spy$," + kStacks + ",;s,^" + kPackage +
+                 "\\(libhvd[^/]*\\.so\\)$," + kLibraries + "\\1,");
   std::string folder;
   for (const BundledFile& file : *files) {
     if (file.folder != folder) argv.push_back("--directory=" + (folder = file.folder));

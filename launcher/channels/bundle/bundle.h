@@ -24,9 +24,9 @@ struct Bundle {
   std::string sha256;  // of the bytes, in hexadecimal
 };
 
-// The tar that prints the bundle: bin/hvdrun, lib/libhvd*.so and lib/hvdrun/python/horovod, of the
-// tree or wheel that `executable` belongs to. The bytes depend on the contents of these files
-// alone. GNU tar; no shell.
+// The tar that prints the bundle: bin/hvdrun, bin/py-spy if it lies beside that, lib/libhvd*.so and
+// lib/hvdrun/python/horovod, of the tree or wheel that `executable` belongs to. The bytes depend on
+// the contents of these files alone. GNU tar; no shell.
 Result<std::vector<std::string>> BundleCommand(const std::string& executable, Packing packing);
 
 }  // namespace hvd
