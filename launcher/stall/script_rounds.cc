@@ -1,6 +1,7 @@
 #include "launcher/stall/script_rounds.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace hvd {
@@ -13,6 +14,13 @@ bool AreSilent(const std::vector<ScriptRank>& ranks, int64_t warning_ms) {
          });
 }
 
+// Each worker may have started a world of its own, whose ranks do not wait for those of others.
+bool HaveNumbersOfOneWorld(const std::vector<ScriptRank>& ranks) {
+  std::set<uint32_t> numbers;
+  for (const ScriptRank& rank : ranks) numbers.insert(rank.rank);
+  return numbers.size() == ranks.size();
+}
+
 }  // namespace
 
 void ScriptRounds::Take(uint32_t host, const ScriptObserved& observed) {
@@ -20,14 +28,26 @@ void ScriptRounds::Take(uint32_t host, const ScriptObserved& observed) {
 }
 
 std::optional<ScriptStall> ScriptRounds::Look(std::map<uint32_t, ScriptRank> ranks) {
+  std::map<uint32_t, std::vector<ScriptRank>> guests;  // by worker
   for (const auto& [host, observed] : observed_) {
     for (const ScriptObservation& seen : observed) {
       const auto rank = ranks.find(seen.worker);
-      if (rank != ranks.end() && !rank->second.left) rank->second.seen = seen;
+      if (rank == ranks.end() || rank->second.left) continue;
+      if (seen.is_guest != 0)
+        guests[seen.worker].push_back({seen.guest, rank->second.host, false, seen});
+      else
+        rank->second.seen = seen;
     }
   }
   std::vector<ScriptRank> all;
-  for (auto& [worker, rank] : ranks) all.push_back(std::move(rank));
+  for (auto& [worker, rank] : ranks) {
+    const auto found = guests.find(worker);
+    if (found == guests.end())
+      all.push_back(std::move(rank));
+    else
+      all.insert(all.end(), found->second.begin(), found->second.end());
+  }
+  if (!guests.empty() && !HaveNumbersOfOneWorld(all)) return std::nullopt;
   ScriptVerdict found = ExplainScript(all, warning_ms_);
   if (found.kind == ScriptVerdict::Kind::kMoves) said_.clear();
   unexplained_ = found.key.empty() && said_.empty() && AreSilent(all, warning_ms_);

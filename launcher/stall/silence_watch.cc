@@ -1,14 +1,18 @@
 #include "launcher/stall/silence_watch.h"
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <string_view>
 
 #include "launcher/process/proc_file.h"
 #include "launcher/process/process_tree.h"
 #include "launcher/process/thread_state.h"
+#include "launcher/stall/guest_ranks.h"
 #include "launcher/stall/stack_reader.h"
 #include "launcher/stall/verdict/foreign_call.h"
+#include "runtime/base/text/format.h"
+#include "runtime/base/text/number_text.h"
 
 namespace hvd {
 namespace {
@@ -23,7 +27,28 @@ constexpr Duration kReaderLimit = std::chrono::seconds(5);
 bool HasCollectives(pid_t pid) {
   const std::string maps = ReadProcFile(pid, "maps");
   const auto has = [&](std::string_view name) { return maps.find(name) != maps.npos; };
-  return has("/libtorch_cpu.so") || has("/libmpi.so") || has("/libnccl.so");
+  return has("/libtorch_cpu.so") || has("/libmpi.so") || has("/libmpich.so") ||
+         has("/libmpi_abi.so") || has("/libnccl.so");
+}
+
+// The line of the source where the process is, as it sees the file.
+std::string SourceLineOf(pid_t pid, const PythonFrame& frame) {
+  const std::string folder =
+      Format("/proc/{}/{}/", pid, frame.file.starts_with('/') ? "root" : "cwd");
+  std::istringstream source(ReadSmallFile(folder + std::string(frame.file)));
+  const auto number = ParseWhole<uint32_t>(frame.line).value_or(0);
+  std::string line;
+  for (uint32_t i = 0; i < number && std::getline(source, line); ++i) continue;
+  return source ? line : "";
+}
+
+// mpi4py is C, which Python's stacks end at.
+ForeignCall CallOf(pid_t pid, const std::vector<PythonFrame>& frames) {
+  ForeignCall call = ForeignCallIn(frames);
+  const bool may_be_mpi = call.call.empty() && !frames.empty() &&
+                          ReadProcFile(pid, "maps").find("/mpi4py/MPI") != std::string::npos;
+  if (may_be_mpi) call.call = MpiCallIn(SourceLineOf(pid, frames.front()));
+  return call;
 }
 
 ScriptReading ReadingOf(pid_t worker, pid_t python, const std::vector<ProcessInfo>& all) {
@@ -78,32 +103,37 @@ void SilenceWatch::Look(TimePoint now) {
 
 void SilenceWatch::Read(const Workers& workers, TimePoint now) {
   const std::vector<ProcessInfo> all = ListProcesses();
-  std::erase_if(watched_, [&](const auto& entry) {
-    return std::ranges::find(workers, entry.first, &Workers::value_type::first) == workers.end();
-  });
+  std::map<Subject, pid_t> subjects;
   for (const auto& [worker, pid] : workers) {
-    Watched& watched = watched_.try_emplace(worker, warning_).first->second;
+    const std::vector<GuestRank> guests =
+        GuestsBelow(pid, all, [](pid_t process) { return ReadProcFile(process, "environ"); });
+    for (const GuestRank& guest : guests) subjects[{worker, guest.rank}] = guest.pid;
+    if (guests.empty()) subjects[{worker, std::nullopt}] = pid;
+  }
+  std::erase_if(watched_, [&](const auto& entry) { return !subjects.contains(entry.first); });
+  for (const auto& [subject, pid] : subjects) {
+    Watched& watched = watched_.try_emplace(subject, warning_).first->second;
     watched.python = PythonBelow(pid, all, RunsPython);
     watched.progress.Take(ReadingOf(pid, watched.python, all), now);
-    watched.progress.NoteSign(output_[worker]);
+    watched.progress.NoteSign(output_[subject.worker]);
   }
 }
 
 // The libraries are looked for when the stacks are wanted, since both cost something.
 void SilenceWatch::ReadStacks(TimePoint now) {
   if (reading_stacks_) return;
-  std::vector<uint32_t> wanted;
+  std::vector<Subject> wanted;
   std::vector<pid_t> pids;
-  for (auto& [worker, watched] : watched_) {
+  for (auto& [subject, watched] : watched_) {
     if (!watched.progress.WantsStacks(now)) continue;
     watched.uses_collectives = watched.uses_collectives || HasCollectives(watched.python);
-    wanted.push_back(worker);
+    wanted.push_back(subject);
   }
   const bool any_uses = std::ranges::any_of(
       watched_, [](const auto& entry) { return entry.second.uses_collectives; });
   if (wanted.size() > kMostReaders) wanted.resize(kMostReaders);
   if (wanted.empty() || !any_uses) return;
-  for (uint32_t worker : wanted) pids.push_back(watched_.at(worker).python);
+  for (const Subject& subject : wanted) pids.push_back(watched_.at(subject).python);
   reading_stacks_ = true;
   outside_.Ask(
       pids,
@@ -111,12 +141,12 @@ void SilenceWatch::ReadStacks(TimePoint now) {
       kReaderLimit, OutsideStacks::Errors::kKept);
 }
 
-void SilenceWatch::HandleStacks(const std::vector<uint32_t>& workers,
+void SilenceWatch::HandleStacks(const std::vector<Subject>& subjects,
                                 const OutsideStacks::Texts& texts, TimePoint asked) {
   reading_stacks_ = false;
   const bool installed = OutsideStacks::IsInstalled();
-  for (uint32_t worker : workers) {
-    const auto found = watched_.find(worker);
+  for (const Subject& subject : subjects) {
+    const auto found = watched_.find(subject);
     if (found == watched_.end()) continue;
     Watched& watched = found->second;
     const auto text = texts.find(watched.python);
@@ -124,7 +154,8 @@ void SilenceWatch::HandleStacks(const std::vector<uint32_t>& workers,
     if (std::string why = WhyNoStacks(stacks, installed); !why.empty()) {
       watched.progress.TakeTrouble(std::move(why), asked);
     } else {
-      watched.progress.TakeStacks(ForeignCallIn(PySpyFrames(*stacks, watched.python)), asked);
+      watched.progress.TakeStacks(CallOf(watched.python, PySpyFrames(*stacks, watched.python)),
+                                  asked);
     }
   }
 }
@@ -136,8 +167,12 @@ void SilenceWatch::Report(TimePoint now) {
   if (!silent && !reported_) return;
   reported_ = silent;
   ScriptObserved observed;
-  for (const auto& [worker, watched] : watched_) {
-    if (silent) observed.ranks.push_back(watched.progress.Observe(worker, now));
+  for (const auto& [subject, watched] : watched_) {
+    if (!silent) break;
+    ScriptObservation& seen =
+        observed.ranks.emplace_back(watched.progress.Observe(subject.worker, now));
+    seen.is_guest = subject.guest ? 1 : 0;
+    seen.guest = subject.guest.value_or(0);
   }
   hooks_.send(observed);
 }

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,6 +47,12 @@ class SilenceWatch {
   void NoteOutput(uint32_t worker);
 
  private:
+  // A worker; or a rank that another launcher, which is the worker, has started.
+  struct Subject {
+    uint32_t worker = 0;
+    std::optional<uint32_t> guest;
+    auto operator<=>(const Subject&) const = default;
+  };
   struct Watched {
     explicit Watched(Duration warning) : progress(warning) {}
     ScriptProgress progress;
@@ -58,7 +64,7 @@ class SilenceWatch {
   void Look(TimePoint now);
   void Read(const Workers& workers, TimePoint now);
   void ReadStacks(TimePoint now);
-  void HandleStacks(const std::vector<uint32_t>& workers, const OutsideStacks::Texts& texts,
+  void HandleStacks(const std::vector<Subject>& subjects, const OutsideStacks::Texts& texts,
                     TimePoint asked);
   void Report(TimePoint now);
 
@@ -68,7 +74,7 @@ class SilenceWatch {
   OutsideStacks outside_;
   Duration warning_{};
   std::map<uint32_t, TimePoint> output_;  // by worker: when it wrote last
-  std::map<uint32_t, Watched> watched_;   // by worker; empty: one has written lately
+  std::map<Subject, Watched> watched_;    // empty: one has written lately
   bool reading_stacks_ = false;
   bool reported_ = false;  // that all are silent
 };

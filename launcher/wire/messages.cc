@@ -27,8 +27,9 @@ void Fields(auto& f, MaybeConst<WorkerCounts> auto& m) {
 }
 void Fields(auto& f, MaybeConst<WorkerStacks> auto& m) { f(m.worker, m.text, m.reason); }
 void Fields(auto& f, MaybeConst<ScriptObservation> auto& m) {
-  f(m.worker, m.pid, m.state, m.blocked_in, m.silent_ms, m.still_ms, m.cpu_permille, m.bytes_moved,
-    m.sampled, m.sample_ms, m.same_ms, m.call, m.may_compute, m.once, m.site, m.inside, m.trouble);
+  f(m.worker, m.is_guest, m.guest, m.pid, m.state, m.blocked_in, m.silent_ms, m.still_ms,
+    m.cpu_permille, m.bytes_moved, m.sampled, m.sample_ms, m.same_ms, m.call, m.may_compute, m.once,
+    m.site, m.inside, m.trouble);
 }
 void Fields(auto& f, MaybeConst<FlightEntry> auto& m) {
   f(m.number, m.is_message, m.state, m.operation, m.tensors, m.type, m.inputs, m.outputs);

@@ -73,6 +73,8 @@ struct FlightRecord {
 // the time, and now and then by the stacks of its Python.
 struct ScriptObservation {
   uint32_t worker = 0;
+  uint8_t is_guest = 0;    // a rank that the worker, which is torchrun or mpirun, has started
+  uint32_t guest = 0;      // its number
   int32_t pid = 0;         // of its Python: the worker's own, or one below it
   std::string state;       // of its main thread: "R", "S", "D", "T", "t"
   std::string blocked_in;  // the system call of its main thread; empty: none, or not known

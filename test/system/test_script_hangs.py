@@ -22,9 +22,10 @@ pytestmark = pytest.mark.skipif(not has_modules("torch"), reason="the workers ne
 needs_py_spy = pytest.mark.skipif(not PY_SPY, reason="needs py-spy")
 
 
-def line_of(what):
+def line_of(what, script=SCRIPT):
     """file:line of the comment that names the line."""
-    return next(f"{SCRIPT}:{number}" for number, line in enumerate(LINES, 1) if f"# the line: {what}" in line)
+    lines = LINES if script is SCRIPT else script.read_text().splitlines()
+    return next(f"{script}:{number}" for number, line in enumerate(lines, 1) if f"# the line: {what}" in line)
 
 
 def path_with_py_spy(tmp_path, monkeypatch):
@@ -159,3 +160,72 @@ def test_the_newest_pytorch_is_understood(ddp):
         pytest.skip("no newest PyTorch here")
     err = said(ddp("batches", python=python), "the job hangs.*\n(.*\n)*.*rank 2 .*\n", limit=120)
     assert re.search(rf"  ranks 0-1 on host \S+ in barrier at {line_of('barrier')} in main\.\n", err), err
+
+
+# ---- other launchers and libraries
+
+MPI_SCRIPT = WORKERS / "mpi4py_worker.py"
+needs_mpi4py = pytest.mark.skipif(not (shutil.which("mpirun") and has_modules("mpi4py", "numpy")), reason="needs mpirun, mpi4py and NumPy")
+
+
+def launched(launcher):
+    """The command by which a launcher other than hvdrun starts three ranks, the last of which sleeps."""
+    if launcher == "torchrun":
+        return [VENV / "python", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3", SCRIPT, "sleep"]
+    script = f"for r in 0 1 2; do RANK=$r WORLD_SIZE=3 MASTER_PORT=$((MASTER_PORT + 1)) {PYTHON} {SCRIPT} sleep & done; wait"
+    return ["sh", "-c", script]
+
+
+@needs_py_spy
+@pytest.mark.parametrize("launcher", ["a shell", pytest.param("torchrun", marks=pytest.mark.long)])
+def test_the_ranks_of_another_launcher_under_hvdrun_are_explained(start, tmp_path, monkeypatch, launcher):
+    if launcher == "torchrun" and not (VENV / "python").exists():
+        pytest.skip("no newest PyTorch here")
+    path_with_py_spy(tmp_path, monkeypatch)
+    job = start("-np", 1, "--stall-check-warning-time-seconds", WARNING, *launched(launcher))
+    err = said(job, "the job hangs.*\n", limit=120)
+    assert re.search(r"hvdrun: the job hangs: " + WAITS + "sleeps at " + re.escape(line_of("sleep")), err), err
+    assert err.count("the job hangs") == 1, err
+
+
+@pytest.fixture(params=["hvdrun --mpi", "hvdrun mpirun"])
+def mpi_job(request, start, tmp_path, monkeypatch):
+    """mpi_job(how): three ranks that use mpi4py. They spin while they wait."""
+    path_with_py_spy(tmp_path, monkeypatch)
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+        monkeypatch.setenv(name, "1")
+
+    def begin(how, seconds=600):
+        flags = ["--stall-check-warning-time-seconds", WARNING]
+        if request.param == "hvdrun --mpi":
+            return start("--mpi", "-np", 3, *flags, PYTHON, MPI_SCRIPT, how, seconds)
+        return start("-np", 1, *flags, "mpirun", "-np", 3, "--oversubscribe", "--bind-to", "none", PYTHON, MPI_SCRIPT, how, seconds)
+
+    return begin
+
+
+@needs_mpi4py
+@needs_py_spy
+def test_ranks_that_wait_in_mpi_are_explained(mpi_job):
+    err = said(mpi_job("sleep"), "the job hangs.*\n")
+    assert re.search(rf"hvdrun: the job hangs: ranks 0-1 have waited \d+ s in Allreduce at {re.escape(line_of('Allreduce', MPI_SCRIPT))} in main "
+                     rf"for rank 2, which sleeps at {re.escape(line_of('sleep', MPI_SCRIPT))} in sleep", err), err
+
+
+@pytest.mark.long
+@needs_mpi4py
+@needs_py_spy
+def test_ranks_that_wait_in_different_calls_of_mpi_hang(mpi_job):
+    err = said(mpi_job("order"), "the job hangs.*\n(.*\n)*.*rank 2 .*\n")
+    assert re.search(rf"  ranks 0-1 on host \S+ in Allreduce at {re.escape(line_of('Allreduce', MPI_SCRIPT))} in main\.\n", err), err
+    assert re.search(rf"  rank 2 on host \S+ \(pid \d+\) in Barrier at {re.escape(line_of('order, Barrier', MPI_SCRIPT))} in main\.\n", err), err
+
+
+@pytest.mark.long
+@needs_mpi4py
+@needs_py_spy
+def test_a_rank_of_mpi_that_works_is_not_called_hung(mpi_job):
+    job = mpi_job("loop", 4 * WARNING)
+    job.finish()
+    assert job.process.returncode == 0, job.err
+    assert job.out.count("through") == 3 and "hang" not in job.err, job.err

@@ -50,6 +50,45 @@ constexpr auto kWaitingFunctions = std::to_array<WaitingFunction>({
     {"/torch/cuda/streams.py", "wait", WaitingFunction::kMayCompute},
 });
 
+// Functions of mpi4py that wait for other ranks. Those of objects as in `comm.Bcast(...)`.
+constexpr auto kMpiFunctions = std::to_array<std::string_view>({
+    "Allgather", "Allgatherv", "Allreduce", "Alltoall",       "Alltoallv", "Alltoallw",
+    "Barrier",   "Bcast",      "Exscan",    "Gather",         "Gatherv",   "Mprobe",
+    "Probe",     "Recv",       "Reduce",    "Reduce_scatter", "Rsend",     "Reduce_scatter_block",
+    "Scan",      "Scatter",    "Scatterv",  "Send",           "Sendrecv",  "Sendrecv_replace",
+    "Ssend",     "Wait",       "Waitall",   "Waitany",        "Waitsome",
+});
+// The same for Python objects: other libraries have functions of these names, too.
+constexpr auto kMpiObjectFunctions = std::to_array<std::string_view>(
+    {"allgather", "allreduce", "alltoall", "barrier", "bcast", "exscan", "gather", "mprobe",
+     "probe", "recv", "reduce", "scan", "scatter", "send", "sendrecv", "ssend"});
+// They take no time, so a line that calls them as well waits in MPI if it takes long.
+constexpr auto kShortFunctions = std::to_array<std::string_view>(
+    {"Get_rank", "Get_size", "bool", "float", "int", "item", "len", "str"});
+
+// "MPI.COMM_WORLD" and "self.comm" are the communicators of a script, "request" is none.
+bool IsCommunicator(std::string_view object) {
+  constexpr std::string_view kName = "comm";
+  return std::ranges::search(object, kName, [](char a, char b) {
+           return (a | ' ') == b;
+         }).begin() != object.end();
+}
+
+bool IsIn(const auto& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool IsNameCharacter(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// The name that `text` ends with.
+std::string_view NameAtEnd(std::string_view text) {
+  size_t begin = text.size();
+  while (begin > 0 && IsNameCharacter(text[begin - 1])) --begin;
+  return text.substr(begin);
+}
+
 std::string_view LastPart(std::string_view function) {
   return function.substr(function.rfind('.') + 1);  // py-spy may say "Tensor.backward"
 }
@@ -94,6 +133,28 @@ ForeignCall ForeignCallIn(const std::vector<PythonFrame>& frames) {
     found.once = waiting->kind == WaitingFunction::kOnce;
   }
   if (found.site.empty() && !frames.empty()) found.site = FrameSite(frames.front());
+  return found;
+}
+
+std::string_view MpiCallIn(std::string_view line) {
+  line = line.substr(0, line.find('#'));
+  if (line.find_first_of("@\"'") != line.npos) return "";
+  std::string_view found;
+  for (size_t at = line.find('('); at != line.npos; at = line.find('(', at + 1)) {
+    const std::string_view name = NameAtEnd(line.substr(0, at));
+    const std::string_view before = line.substr(0, at - name.size());
+    if (IsIn(kShortFunctions, name)) continue;
+    const bool is_tuple =
+        name.empty() &&
+        (before.empty() || std::string_view(" (,=[{").find(before.back()) != before.npos);
+    if (is_tuple) continue;
+    if (!before.ends_with('.')) return "";
+    const std::string_view object = NameAtEnd(before.substr(0, before.size() - 1));
+    const bool is_mpi =
+        IsIn(kMpiFunctions, name) || (IsCommunicator(object) && IsIn(kMpiObjectFunctions, name));
+    if (!is_mpi) return "";
+    if (found.empty()) found = name;
+  }
   return found;
 }
 

@@ -23,6 +23,10 @@ struct ForeignCall {
 // `frames`: of the main thread, the innermost one first.
 ForeignCall ForeignCallIn(const std::vector<PythonFrame>& frames);
 
+// The function of mpi4py that a line of a script calls, as in "total = comm.allreduce(n)": they are
+// C, so no stack shows them. Empty where the line calls none, or anything else that may take long.
+std::string_view MpiCallIn(std::string_view line);
+
 }  // namespace hvd
 
 #endif  // HVD_LAUNCHER_STALL_VERDICT_FOREIGN_CALL_H_

@@ -15,7 +15,6 @@ namespace {
 
 // More than the threads use that a library keeps to look after itself.
 constexpr uint32_t kWorkPermille = 20;
-constexpr uint32_t kSpinPermille = 800;
 constexpr uint64_t kWorkBytes = 64 * 1024;
 constexpr size_t kMostGroups = 16;
 
@@ -43,7 +42,7 @@ bool IsStill(const ScriptObservation& seen, int64_t warning_ms) {
 
 // NCCL and MPI spin. A loop that calls them again and again sleeps now and then.
 bool Spins(const ScriptObservation& seen, int64_t warning_ms) {
-  return seen.state == "R" && seen.still_ms >= warning_ms && seen.cpu_permille >= kSpinPermille &&
+  return seen.state == "R" && seen.still_ms >= warning_ms && seen.cpu_permille >= kWorkPermille &&
          seen.same_ms >= warning_ms && seen.may_compute == 0;
 }
 

@@ -65,6 +65,33 @@ TEST(ForeignCall, TheBeginningIsCalledOnceAndOursIsKnown) {
                   .is_ours);
 }
 
+TEST(ForeignCall, OfMpiIsReadFromTheLineThatHasCalledIt) {
+  const std::pair<const char*, const char*> lines[] = {
+      {"  c.Allreduce(MPI.IN_PLACE, x)", "Allreduce"},
+      {"comm.Barrier()", "Barrier"},
+      {"MPI.COMM_WORLD.barrier()", "barrier"},
+      {"total = self.comm.allreduce(float(loss.item()), op=MPI.SUM)", "allreduce"},
+      {"MPI.Request.Waitall(requests)", "Waitall"},
+      {"world.Allgather([x, MPI.DOUBLE], (y, MPI.DOUBLE))", "Allgather"},
+      {"comm.Barrier()  # all have written", "Barrier"},
+      {"comm.Allreduce(", "Allreduce"},  // the call goes on in the next line
+      // Something else on the line may take as long.
+      {"comm.allreduce(loss(x))", ""},
+      {"comm.allreduce(x @ y)", ""},
+      {"f(x); comm.Barrier()", ""},
+      {"parts[0](comm.bcast(x))", ""},
+      {"print(f'{comm.allreduce(x)}')", ""},
+      // Other libraries.
+      {"np.add.reduce(x)", ""},
+      {"x.gather(1, index)", ""},
+      {"socket.recv(100)", ""},
+      {"comm.Get_rank()", ""},
+      {"Barrier()", ""},
+      {"time.sleep(3)", ""},
+      {"", ""}};
+  for (const auto& [line, call] : lines) EXPECT_EQ(MpiCallIn(line), call) << line;
+}
+
 TEST(ForeignCall, NoStackIsNothing) {
   const ForeignCall found = ForeignCallIn({});
   EXPECT_EQ(found.call + found.site + found.inside, "");

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "launcher/stall/guest_ranks.h"
 #include "launcher/stall/script_progress.h"
 
 namespace hvd {
@@ -143,6 +146,52 @@ TEST(ScriptRounds, AVerdictIsSaidOnceUntilARankMoves) {
   EXPECT_FALSE(rounds.Look(TwoRanks()));
   rounds.Take(1, {{Waiting(5, "", 2000)}});
   EXPECT_TRUE(rounds.Look(TwoRanks()));
+}
+
+TEST(ScriptRounds, TheRanksOfAnotherLauncherAreInThePlaceOfTheirWorker) {
+  const auto guest = [](uint32_t worker, uint32_t rank, const char* call) {
+    ScriptObservation seen = Waiting(worker, call, 2000);
+    seen.is_guest = 1;
+    seen.guest = rank;
+    return seen;
+  };
+  ScriptRounds rounds(1000, 0);
+  rounds.Take(0, {{guest(4, 0, "all_reduce"), guest(4, 1, "all_reduce")}});
+  rounds.Take(1, {{guest(5, 2, "")}});
+  const std::optional<ScriptStall> stall = rounds.Look(TwoRanks());
+  ASSERT_TRUE(stall);
+  EXPECT_TRUE(stall->verdict.sentence.starts_with(
+      "the job hangs: ranks 0-1 have waited 2 s in all_reduce at a.py:1 in f for rank 2, which "))
+      << stall->verdict.sentence;
+
+  ScriptRounds two_worlds(1000, 0);
+  two_worlds.Take(0, {{guest(4, 0, "all_reduce")}});
+  two_worlds.Take(1, {{guest(5, 0, "")}});
+  EXPECT_FALSE(two_worlds.Look(TwoRanks()));
+}
+
+// ---- GuestsBelow
+
+TEST(GuestRanks, AreProcessesWithAnotherPlaceThanTheWorker) {
+  const std::map<pid_t, std::string> environments = {
+      {1, "RANK=0\nWORLD_SIZE=1\nMASTER_PORT=5\n"},
+      {2, "RANK=0\nWORLD_SIZE=2\nMASTER_PORT=6\n"},
+      {3, "RANK=1\nWORLD_SIZE=2\nMASTER_PORT=6\n"},
+      {4, "RANK=1\nWORLD_SIZE=2\nMASTER_PORT=6\n"},  // of its data loader
+      {5, "RANK=0\nWORLD_SIZE=1\nMASTER_PORT=5\n"},  // a helper of the launcher
+      {6, "RANK=0\nWORLD_SIZE=1\nMASTER_PORT=5\nOMPI_COMM_WORLD_RANK=7\n"}};
+  const std::vector<ProcessInfo> all = {{1, 0, 1, 'S', 0}, {2, 1, 1, 'S', 0}, {3, 1, 1, 'S', 0},
+                                        {4, 3, 1, 'S', 0}, {5, 1, 1, 'S', 0}, {6, 5, 1, 'S', 0}};
+  const auto environment_of = [&](pid_t pid) {
+    std::string text = environments.at(pid);
+    std::ranges::replace(text, '\n', '\0');
+    return text;
+  };
+  std::vector<std::pair<uint32_t, pid_t>> found;
+  for (const GuestRank& guest : GuestsBelow(1, all, environment_of))
+    found.emplace_back(guest.rank, guest.pid);
+  EXPECT_EQ(found, (std::vector<std::pair<uint32_t, pid_t>>{{0, 2}, {1, 3}, {7, 6}}));
+  EXPECT_TRUE(GuestsBelow(3, all, environment_of).empty()) << "an ordinary worker has none";
 }
 
 TEST(ScriptRounds, AHangEndsTheJobAtTheLimitAndANoticeNever) {
