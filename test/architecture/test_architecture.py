@@ -23,6 +23,7 @@ ROWS = [
     ["runtime/api"],
     ["cmd"],
 ]
+GROUND = ROWS[0][0]
 # Includes that the order alone would allow but the design forbids: hvdrun builds without CUDA, MPI or Gloo, and core
 # sees the interfaces of the backends, never one of them.
 FORBIDDEN = [
@@ -35,25 +36,9 @@ FORBIDDEN = [
     ("runtime/backends/shm", "runtime/backends/gloo"),
     ("runtime/bootstrap", "configs"), ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
 ]
-# Parts of a folder of the launcher -> what of the launcher they may include beside themselves.
-PARTS = {
-    "launcher/channels/ssh/keys": ["launcher/process"],
-    "launcher/doctor/findings": ["launcher/channels/bundle", "launcher/doctor/report", "launcher/output/text"],
-    "launcher/doctor/report": ["launcher/job/host_records"],
-    "launcher/agent/inspection": ["launcher/agent/workers", "launcher/agent/gpu", "launcher/output", "launcher/process", "launcher/output/text", "launcher/wire"],
-    "launcher/driver/agents": ["launcher/channels/bundle", "launcher/channels", "launcher/channels/factory", "launcher/job/host_records",
-                               "launcher/process/jobs", "launcher/output/text", "launcher/wire"],
-    "launcher/driver/services": ["launcher/job/host_records", "launcher/job/report", "launcher/job/state", "launcher/live", "launcher/overlay/tree", "launcher/wire"],
-    "launcher/job/elastic": ["launcher/job/host_records", "launcher/job/policy", "launcher/job/report", "launcher/job/state", "launcher/output/text",
-                             "launcher/wire"],
-    "launcher/job/host_records": ["launcher/channels", "launcher/output/text", "launcher/wire"],
-    "launcher/job/policy": ["launcher/process", "launcher/output/text", "launcher/wire"],
-    "launcher/job/report": ["launcher/job/host_records", "launcher/job/policy", "launcher/job/state", "launcher/output/text"],
-    "launcher/job/state": ["launcher/job/host_records", "launcher/job/policy", "launcher/process", "launcher/overlay/relay", "launcher/output/text",
-                           "launcher/stall/verdict", "launcher/wire"],
-    "launcher/agent/workers": ["launcher/channels/bundle", "launcher/agent/environment", "launcher/agent/gpu", "launcher/output", "launcher/external/places",
-                               "launcher/process", "launcher/external/stock", "launcher/output/text", "launcher/wire"],
-}
+# Folders that only decide: nothing that they include, near or far, opens connections or starts processes.
+DECIDING = ("autotune", "configs", "launcher/job", "runtime/core", "timeline")
+DOING = re.compile(r"asio(\.hpp|/)|sys/(socket|wait|epoll)\.h|spawn\.h")
 PUBLIC_HEADER = "runtime/include/hvd/"
 
 # Third party -> the only places that include it.
@@ -100,6 +85,10 @@ def under(path, place):
     return path == place or path.startswith(place.rstrip("/") + "/")
 
 
+def under_any(path, places):
+    return any(under(path, place) for place in places)
+
+
 def row_of(path):
     for number, folders in enumerate(ROWS):
         for folder in folders:
@@ -137,14 +126,49 @@ def order_complaints(path, text):
     return complaints
 
 
-def part_complaints(path, text):
-    part = os.path.dirname(path)
-    if part not in PARTS:
+def closure(path, texts):
+    """What a file includes, near or far -> the file that includes it."""
+    found, left = {}, [path]
+    while left:
+        here = left.pop()
+        for include in includes(texts.get(here, "")):
+            if include[1:-1] not in found:
+                found[include[1:-1]] = here
+                left.append(include[1:-1])
+    return found
+
+
+def doing_complaints(path, texts):
+    if not under_any(path, DECIDING):
         return []
-    allowed = [part, *PARTS[part]]
-    return [f"{path} includes {target}: {part} may include of the launcher: {', '.join(PARTS[part])}"
-            for include in includes(text)
-            if (target := include[1:-1]).startswith("launcher/") and os.path.dirname(target) not in allowed]
+    return [f"{path} includes {include} by {by}: a folder that decides opens no connections and starts no processes"
+            for include, by in closure(path, texts).items() if DOING.match(include)]
+
+
+def classes_of(text):
+    """(name, names of its bases, body) of each class, those in classes too."""
+    code = without_comments(text)
+    for found in re.finditer(r"\b(?:class|struct)\s+(?:HVD_\w+\s+)?((?:\w+::)*\w+)(?:\s+final)?\s*(:[^:;{(][^;{(]*)?\{", code):
+        depth, end = 1, found.end()
+        while depth and end < len(code):
+            depth += {"{": 1, "}": -1}.get(code[end], 0)
+            end += 1
+        bases = re.sub(r"\b(?:public|private|protected|virtual)\b", "", found.group(2) or "").lstrip(":").split(",")
+        yield found.group(1).split("::")[-1], {base.split("<")[0].split("::")[-1].strip() for base in bases}, code[found.end():end]
+
+
+def seam_complaints(texts, plugins=()):
+    """`texts`: path -> content of product and tests. `plugins`: the folders of libraries that are loaded when they are asked for."""
+    seams, users = {}, {}
+    for path, text in texts.items():
+        for name, bases, body in classes_of(text):
+            for base in bases:
+                users.setdefault(base, set()).add((path, name))
+            if under_any(path, PRODUCT) and re.search(r"\bvirtual\b[^;{}]*=\s*0\s*;", body):
+                seams[name] = path
+    return [f"{path}: {name} has {len(users.get(name, ()))} implementations: an interface has two, one of which may be a fake of a test"
+            for name, path in sorted(seams.items()) if len(users.get(name, ())) < 2
+            and not any(under_any(user, plugins) for user, _ in users.get(name, ()))]
 
 
 def without_literals(text):
@@ -320,9 +344,18 @@ def test_includes_follow_the_order():
     all_complaints(order_complaints, product_code())
 
 
-def test_parts_of_the_launcher_include_what_they_may():
-    all_complaints(part_complaints, product_code())
-    assert all(any(under(path, part) for path in FILES) for part in PARTS)
+def test_folders_that_decide_do_nothing():
+    texts = {path: read(path) for path in product_code()}
+    complaints = [c for path in texts for c in doing_complaints(path, texts)]
+    assert not complaints, "\n" + "\n".join(complaints)
+    assert all(any(under(path, folder) for path in texts) for folder in DECIDING)
+
+
+def test_interfaces_have_two_implementations():
+    texts = {path: read(path) for path in FILES if path.endswith(CODE) and path.split("/")[0] in CPP_FOLDERS}
+    plugins = {os.path.dirname(path) for path in FILES if path.startswith("runtime/") and path.endswith("/exports.map")}
+    complaints = seam_complaints(texts, plugins)
+    assert not complaints, "\n" + "\n".join(complaints)
 
 
 def test_types_of_different_files_have_different_names():
@@ -348,18 +381,19 @@ def test_there_are_no_circles(what, node_of):
 
 
 def folder_to(depth):
-    """launcher/job/state/job_state.h -> launcher/job, at depth 2: a folder with all that is in it."""
-    return lambda path: "/".join(os.path.dirname(path).split("/")[:depth])
-
-
-# Circles of folders with their sub-folders, by depth: debts, of which none may be added and which are to go.
-CIRCLES = {1: [["runtime", "timeline"]]}
+    """launcher/job/state/job_state.h -> launcher/job, at depth 2: a folder with all that is in it. runtime/base, the lowest row, is a
+    folder by itself."""
+    def node_of(path):
+        folder = os.path.dirname(path)
+        return GROUND if under(folder, GROUND) else "/".join(folder.split("/")[:depth])
+    return node_of
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_there_are_no_circles_at_any_depth(depth):
     texts = {path: read(path) for path in product_code()}
-    assert circles(include_graph(texts, folder_to(depth))) == CIRCLES.get(depth, [])
+    found = circles(include_graph(texts, folder_to(depth)))
+    assert not found, f"folders, with all that is in them, that include each other: {found}"
 
 
 def test_python_modules_have_no_circles():
@@ -525,12 +559,20 @@ def test_unit_test_rule_refuses(line):
     assert not calls_in_unit_test_complaints("test/unit/a.cc", "NotFork(); mesh.AfterFork(); forked(); machine.sleep(1);")
 
 
-def test_part_rule_refuses():
-    inside = "launcher/agent/workers/a.cc"
-    assert part_complaints(inside, '#include "launcher/agent/agent.h"')
-    assert part_complaints(inside, '#include "launcher/output/screen/a.h"')
-    assert not part_complaints(inside, '#include "launcher/wire/plan.h"\n#include "runtime/base/log.h"')
-    assert not part_complaints("launcher/agent/a.cc", '#include "launcher/overlay/tree/a.h"')
+def test_doing_rule_refuses():
+    texts = {"launcher/job/a.cc": '#include "launcher/job/a.h"', "launcher/job/a.h": '#include "launcher/live/b.h"',
+             "launcher/live/b.h": "#include <asio/io_context.hpp>", "launcher/job/c.h": "#include <sys/stat.h>"}
+    assert "by launcher/live/b.h" in doing_complaints("launcher/job/a.cc", texts)[0]
+    assert not doing_complaints("launcher/live/b.h", texts) and not doing_complaints("launcher/job/c.h", texts)
+
+
+def test_seam_rule_refuses():
+    seam = "class A {\n public:\n  virtual ~A() = default;\n  virtual void F() = 0;\n};\nclass B { virtual ~B() = default; };\n"
+    one = {"launcher/a.h": seam, "launcher/c.h": "class C final : public A, private D::E {\n};\nclass A;\nenum class F : int { kA };\n"}
+    assert [c.split(":")[0] for c in seam_complaints(one)] == ["launcher/a.h"]
+    assert not seam_complaints({**one, "test/f.cc": "struct Fake final : hvd::A {\n};"})
+    assert not seam_complaints(one, ["launcher"])
+    assert not seam_complaints({"test/a.h": seam})
 
 
 def test_type_rule_refuses():

@@ -5,6 +5,7 @@
 
 #include "runtime/base/idle_limit.h"
 #include "runtime/base/text/format.h"
+#include "runtime/net/mesh/mesh_fork.h"
 
 namespace hvd {
 namespace {
@@ -81,14 +82,14 @@ Status Mesh::Start(KvStore& directory) {
   if (!driver_.valid()) {
     return SystemError(Format("rank {} cannot watch connections", options_.rank), errno);
   }
-  ForkGuard::Add(this);
+  ForkGuard::Add(&driver_);
   Status told = directory.Put(MeshKvKey(options_.rank), EncodeMeshRecord(record_));
   if (told.ok()) thread_ = std::thread([this] { driver_.Serve(); });
   return told;
 }
 
 Mesh::~Mesh() {
-  ForkGuard::Remove(this);
+  ForkGuard::Remove(&driver_);
   resolver_.Stop();
   driver_.Stop();
   if (thread_.joinable()) thread_.join();

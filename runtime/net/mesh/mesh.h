@@ -24,7 +24,6 @@
 #include "runtime/net/mesh/mesh_address.h"
 #include "runtime/net/mesh/mesh_boxes.h"
 #include "runtime/net/mesh/mesh_driver.h"
-#include "runtime/net/mesh/mesh_fork.h"
 #include "runtime/net/mesh/mesh_handle.h"
 #include "runtime/net/mesh/mesh_reactor.h"
 #include "runtime/net/mesh/mesh_resolver.h"
@@ -62,7 +61,7 @@ struct MeshMessage {
   std::string bytes;
 };
 
-class Mesh final : private ForkParticipant {
+class Mesh final {
  public:
   // Listens, and says in the directory where. The directory outlives the mesh.
   static Result<std::unique_ptr<Mesh>> Open(MeshOptions options, KvStore& directory);
@@ -132,11 +131,6 @@ class Mesh final : private ForkParticipant {
 
   uint64_t MovedWith(std::span<const uint32_t> group);
   void Resolved(uint32_t rank, const Result<MeshRecord>& record);
-
-  // ForkParticipant. The child closes every descriptor and touches nothing else.
-  void LockForFork() override HVD_ACQUIRE(driver_.mutex) { driver_.mutex.lock(); }
-  void UnlockAfterFork() override HVD_RELEASE(driver_.mutex) { driver_.mutex.unlock(); }
-  void CloseInForkedChild() override HVD_REQUIRES(driver_.mutex) { driver_.CloseInForkedChild(); }
 
   const MeshOptions options_;
   const MeshRecord record_;

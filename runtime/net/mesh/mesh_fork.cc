@@ -10,48 +10,48 @@
 namespace hvd {
 namespace {
 
-struct Participants {
+struct ForkedDrivers {
   Mutex mutex;  // taken before the lock of any of them
-  std::vector<ForkParticipant*> all HVD_GUARDED_BY(mutex);
+  std::vector<MeshDriver*> all HVD_GUARDED_BY(mutex);
 };
 
 // Never destroyed: a process may fork while it ends.
-Participants& TheParticipants() {
-  static auto* const participants = new Participants;
-  return *participants;
+ForkedDrivers& TheDrivers() {
+  static auto* const drivers = new ForkedDrivers;
+  return *drivers;
 }
 
 }  // namespace
 
-void ForkGuard::Add(ForkParticipant* participant) {
+void ForkGuard::Add(MeshDriver* driver) {
   static std::once_flag once;
   std::call_once(once, [] { ::pthread_atfork(&BeforeFork, &InParent, &InChild); });
-  MutexLock lock(TheParticipants().mutex);
-  TheParticipants().all.push_back(participant);
+  MutexLock lock(TheDrivers().mutex);
+  TheDrivers().all.push_back(driver);
 }
 
-void ForkGuard::Remove(ForkParticipant* participant) {
-  MutexLock lock(TheParticipants().mutex);
-  std::erase(TheParticipants().all, participant);
+void ForkGuard::Remove(MeshDriver* driver) {
+  MutexLock lock(TheDrivers().mutex);
+  std::erase(TheDrivers().all, driver);
 }
 
 void ForkGuard::BeforeFork() {
-  TheParticipants().mutex.lock();
-  for (ForkParticipant* participant : TheParticipants().all) participant->LockForFork();
+  TheDrivers().mutex.lock();
+  for (MeshDriver* driver : TheDrivers().all) driver->mutex.lock();
 }
 
 void ForkGuard::InParent() {
-  for (ForkParticipant* participant : TheParticipants().all) participant->UnlockAfterFork();
-  TheParticipants().mutex.unlock();
+  for (MeshDriver* driver : TheDrivers().all) driver->mutex.unlock();
+  TheDrivers().mutex.unlock();
 }
 
 void ForkGuard::InChild() {
-  for (ForkParticipant* participant : TheParticipants().all) {
-    participant->CloseInForkedChild();
-    participant->UnlockAfterFork();
+  for (MeshDriver* driver : TheDrivers().all) {
+    driver->CloseInForkedChild();
+    driver->mutex.unlock();
   }
-  TheParticipants().all.clear();
-  TheParticipants().mutex.unlock();
+  TheDrivers().all.clear();
+  TheDrivers().mutex.unlock();
 }
 
 }  // namespace hvd

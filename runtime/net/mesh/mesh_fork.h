@@ -5,27 +5,16 @@
 #define HVD_RUNTIME_NET_MESH_MESH_FORK_H_
 
 #include "runtime/base/thread_annotations.h"
+#include "runtime/net/mesh/mesh_driver.h"
 
 namespace hvd {
 
-// A part that a fork has to hold still and close. Called by the forking thread, in this order:
-// LockForFork, then UnlockAfterFork in the parent, and CloseInForkedChild and UnlockAfterFork in
-// the child.
-class ForkParticipant {
- public:
-  virtual void LockForFork() = 0;
-  virtual void UnlockAfterFork() = 0;
-  virtual void CloseInForkedChild() = 0;
-
- protected:
-  ~ForkParticipant() = default;
-};
-
-// Any thread. A participant removes itself before it is destroyed.
+// A fork holds each of these drivers still, and closes it in the child. Any thread. A driver is
+// removed before it is destroyed.
 class ForkGuard {
  public:
-  static void Add(ForkParticipant* participant);
-  static void Remove(ForkParticipant* participant);
+  static void Add(MeshDriver* driver);
+  static void Remove(MeshDriver* driver);
 
  private:
   // The first takes locks that the others release, which clang cannot follow.
