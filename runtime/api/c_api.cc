@@ -10,14 +10,12 @@
 #include <vector>
 
 #include "hvd/hvd.h"
+#include "runtime/api/backend_list.h"
 #include "runtime/api/callback_thread.h"
 #include "runtime/api/from_python/runner.h"
 #include "runtime/api/private_entries.h"
 #include "runtime/api/runtime.h"
 #include "runtime/api/translate.h"
-#include "runtime/backends/cuda/cuda_plugin.h"
-#include "runtime/backends/inter_host_loader.h"
-#include "runtime/backends/mpi/mpi_plugin.h"
 
 namespace hvd {
 namespace {
@@ -121,8 +119,8 @@ int32_t Query(Field field) noexcept {
   return session ? static_cast<int32_t>(field(session->world())) : -1;
 }
 
-bool IsFeature(const char* given, const char* name) {
-  return given != nullptr && std::strcmp(given, name) == 0;
+const BackendRow* BackendOf(const char* feature) {
+  return feature == nullptr ? nullptr : FindBackend(feature);
 }
 
 // The outputs of a wait that asked for its result.
@@ -179,26 +177,14 @@ const char* hvd_status_name(int32_t status) {
 }
 
 int32_t hvd_built(const char* feature) {
-  if (hvd::IsFeature(feature, "shm")) return 1;
-  if (hvd::IsFeature(feature, "cuda") || hvd::IsFeature(feature, "nccl")) {
-    const hvd::Result<hvd::CudaPlugin> plugin = hvd::LoadCudaPlugin();
-    return plugin.ok() ? plugin->can_load(feature) : 0;
-  }
-  if (hvd::IsFeature(feature, "mpi")) return hvd::LoadMpiPlugin().ok() ? 1 : 0;
-  return hvd::IsFeature(feature, "gloo") && hvd::CanOpenInterHostComm() ? 1 : 0;
+  const hvd::BackendRow* backend = hvd::BackendOf(feature);
+  return backend == nullptr ? 0 : backend->built();
 }
 
 int32_t hvd_enabled(const char* feature) {
+  const hvd::BackendRow* backend = hvd::BackendOf(feature);
   return QuerySession([&](const Session& session) {
-    const hvd::MpiWorld* mpi = session.mpi();
-    if (hvd::IsFeature(feature, "shm")) return true;
-    const std::optional<hvd::MpiFacts>& beside = session.mpi_beside();
-    if (hvd::IsFeature(feature, "mpi")) return mpi != nullptr || beside.has_value();
-    if (hvd::IsFeature(feature, "cuda")) return session.devices().loaded();
-    if (hvd::IsFeature(feature, "nccl")) return session.devices().UsesNccl();
-    if (hvd::IsFeature(feature, "mpi_threads"))
-      return mpi != nullptr ? mpi->threads_supported() : beside && beside->threads_supported;
-    return hvd::IsFeature(feature, "gloo") && mpi == nullptr && session.world().hosts > 1;
+    return backend != nullptr && backend->used(session.backend_facts());
   });
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/api/backend_list.h"
 #include "runtime/api/compare_hosts.h"
-#include "runtime/backends/inter_host_loader.h"
 #include "runtime/base/text/format.h"
 #include "runtime/net/trouble.h"
 
@@ -101,7 +101,6 @@ Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world,
   }
   Result<HostsSettings> settings = HostsSettingsFromEnv();
   if (!settings.ok()) return settings.status();
-  if (mpi != nullptr) return mpi->OpenInterHostComm();
   InterHostOptions options;
   options.rank = world.rank;
   options.generation = world.generation;
@@ -109,7 +108,8 @@ Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world,
   options.listen = world.listen;
   options.connect_timeout = settings->timeout;
   options.spin = SpinOf(world);
-  return OpenInterHostComm(options, bootstrap.directory());
+  const BackendFacts facts{.several_hosts = true, .over_mpi = mpi != nullptr};
+  return InterHostBackend(facts)->open({options, bootstrap.directory(), mpi});
 }
 
 HostsSession::HostsSession(const World& world, std::unique_ptr<InterHostComm> comm, Peers& peers,

@@ -166,6 +166,17 @@ Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& given) 
   return Status::Ok();
 }
 
+BackendFacts Session::backend_facts() const {
+  const bool threads =
+      mpi_ ? mpi_->threads_supported() : mpi_beside_ && mpi_beside_->threads_supported;
+  return {.several_hosts = world_.hosts > 1,
+          .over_mpi = mpi_ != nullptr,
+          .mpi_beside = mpi_beside_.has_value(),
+          .mpi_threads = threads,
+          .cuda = devices_.loaded(),
+          .nccl = devices_.UsesNccl()};
+}
+
 std::string Session::Failure() const {
   if (world_.page.broken()) return world_.page.broken_text();
   return hosts_ == nullptr ? "" : hosts_->Failure();

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/api/backend_list.h"
 #include "runtime/api/callback_thread.h"
 #include "runtime/api/hosts_session.h"
 #include "runtime/api/timeline_session.h"
@@ -51,11 +52,8 @@ class Session {
   const World& world() const { return world_; }
   // Tells the agent of the rank's StallBoard where the stacks of this process are to be had.
   void NoteStacks(uint32_t signal, uint32_t fd) const;
-  const CudaRouter& devices() const { return devices_; }
-  // Null where the world is not one over MPI.
-  const MpiWorld* mpi() const { return mpi_.get(); }
-  // See Membership.
-  const std::optional<MpiFacts>& mpi_beside() const { return mpi_beside_; }
+  // Which backends the world uses.
+  BackendFacts backend_facts() const;
   // Why the world broke; "" while it can go on, and after others left it.
   std::string Failure() const;
   SharedMemoryMap& peer_memory() { return peer_memory_; }
@@ -75,7 +73,7 @@ class Session {
 
   World world_;
   std::unique_ptr<MpiWorld> mpi_;
-  const std::optional<MpiFacts> mpi_beside_;
+  const std::optional<MpiFacts> mpi_beside_;  // see Membership
   Bootstrap& bootstrap_;
   SharedMemoryMap peer_memory_;
   CommitPoint commits_;
