@@ -100,9 +100,9 @@ Status LoadConfigFiles(const FileReader& read_file, const StandingSettings& stan
 Status SettleController(const Given& given, ParsedCommandLine& line) {
   Settings& settings = line.settings;
   const bool gloo = given.options.values.contains("gloo");
-  if (gloo) settings.controller = "gloo";
-  if (settings.use_mpi) settings.controller = "mpi";
-  if (settings.use_jsrun) settings.controller = "jsrun";
+  if (gloo) settings.controller = Controller::kGloo;
+  if (settings.use_mpi) settings.controller = Controller::kMpi;
+  if (settings.use_jsrun) settings.controller = Controller::kJsrun;
   if (settings.tcp) settings.worker_environment.emplace_back("NCCL_IB_DISABLE=1");
   const auto said = [&](const std::function<bool(const Row&)>& wanted) {
     return FirstSaid(wanted, given);
@@ -204,13 +204,13 @@ void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
     settings.min_num_proc = allocated.least_slots;
     SetOrigin(resolved, "min-np", std::to_string(allocated.least_slots), allocated.name);
   }
-  if (settings.launcher != "auto" || !settings.rsh_agent.empty()) return;
+  if (settings.launcher != RemoteLauncher::kAuto || !settings.rsh_agent.empty()) return;
   if (!allocated.rsh_agent.empty()) {
     settings.rsh_agent = allocated.rsh_agent;
     SetOrigin(resolved, "rsh-agent", allocated.rsh_agent, allocated.name);
-  } else if (!allocated.launcher.empty()) {
+  } else if (allocated.launcher != RemoteLauncher::kAuto) {
     settings.launcher = allocated.launcher;
-    SetOrigin(resolved, "launcher", allocated.launcher, allocated.name);
+    SetOrigin(resolved, "launcher", NameOf(allocated.launcher), allocated.name);
   }
 }
 
@@ -226,7 +226,7 @@ Status CheckNodes(const Given& given, ParsedCommandLine& line) {
                            " says that this command starts on each node, and hosts are named "
                            "here: leave one of the two out");
   }
-  if (!one && settings.allocation == "never") {
+  if (!one && settings.allocation == AllocationUse::kNever) {
     return InvalidArgument(said("nnodes") + " " + Printable(settings.nnodes) +
                            " and --allocation never exclude each other: leave one of the two out");
   }
@@ -254,7 +254,8 @@ Status CheckNodes(const Given& given, ParsedCommandLine& line) {
 Status ReadAllocation(const AllocationReader& read, bool per_node, ParsedCommandLine& line,
                       std::vector<SettingOrigin>& resolved) {
   Settings& settings = line.settings;
-  if (!read || settings.allocation != "auto" || NamesHosts(settings)) return Status::Ok();
+  if (!read || settings.allocation != AllocationUse::kAuto || NamesHosts(settings))
+    return Status::Ok();
   Settings asked = settings;
   if (per_node) asked.slots_per_host = settings.num_proc;
   Result<std::optional<AllocatedHosts>> allocated = read(asked);

@@ -21,13 +21,14 @@ namespace hvd {
 
 // The hosts that a scheduler gave to this job.
 struct AllocatedHosts {
-  std::string name;                 // "Slurm job 7"
-  std::string text;                 // the line that announces it
-  std::string hosts;                // as for -H; empty: the scheduler names none
-  int slots = 0;                    // of all of them
-  std::string launcher, rsh_agent;  // as the settings of these names; empty: ssh
-  std::string job, command;         // as Settings::allocated_job and allocation_command
-  int least_slots = 0;              // with which an elastic job goes on; 0: it has a fixed size
+  std::string name;                                 // "Slurm job 7"
+  std::string text;                                 // the line that announces it
+  std::string hosts;                                // as for -H; empty: the scheduler names none
+  int slots = 0;                                    // of all of them
+  RemoteLauncher launcher = RemoteLauncher::kAuto;  // as the settings of these names, kAuto
+  std::string rsh_agent;                            // and empty: ssh
+  std::string job, command;  // as Settings::allocated_job and allocation_command
+  int least_slots = 0;       // with which an elastic job goes on; 0: it has a fixed size
 };
 // The allocation in which this process runs, if any, for a run with these settings. Errors are one
 // sentence.

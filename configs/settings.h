@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "configs/choices.h"
+#include "runtime/base/log.h"
+
 namespace hvd {
 
 // Two whole numbers, lo <= hi. {0, 0}: not given.
@@ -52,19 +55,19 @@ struct Settings {
   int master_port = 0;
   int ssh_port = 0;  // 0: as ssh's configuration says
   std::string ssh_identity_file;
-  std::string ssh_host_keys;  // strict or accept-new
-  std::string ssh_client;     // auto or program
-  std::string rsh_agent;      // empty: ssh
-  std::string allocation;     // auto or never
-  std::string launcher;       // auto, ssh, srun or blaunch
-  std::string bundle;         // auto, never or always
+  HostKeys ssh_host_keys = HostKeys::kStrict;
+  SshClient ssh_client = SshClient::kAuto;
+  std::string rsh_agent;  // empty: ssh
+  AllocationUse allocation = AllocationUse::kAuto;
+  RemoteLauncher launcher = RemoteLauncher::kAuto;
+  BundleUse bundle = BundleUse::kAuto;
   std::string network_interfaces;
   std::string port_range;
-  std::string relay;  // auto or never
+  RelayUse relay = RelayUse::kAuto;
   std::string stage_timeouts;
 
   // Ranks that mpirun or jsrun starts.
-  std::string controller;  // auto, gloo, mpi or jsrun; the switches below say the same
+  Controller controller = Controller::kAuto;  // the switches below say the same
   bool use_mpi = false;
   bool use_jsrun = false;
   std::string mpi_args;      // as a shell would split them
@@ -84,7 +87,7 @@ struct Settings {
   int max_restarts = 0;               // as max_failures, and makes the job elastic; 0: not given
   int spares = 0;
   int64_t keep_commits_bytes = 0;  // on each host, for the last two; 0: they die with the workers
-  std::string elastic_restart;
+  RestartMode elastic_restart = RestartMode::kAuto;
 
   bool json = false;  // of hvdrun doctor, --print-config and --check-build
 
@@ -95,16 +98,16 @@ struct Settings {
   bool prefix_timestamp = false;
   int progress_rate = 0;  // updates of a progress bar shown a second; 0: all
   bool fold = false;
-  std::string color;  // auto, always or never
+  ColorUse color = ColorUse::kAuto;
 
   std::vector<std::string> pass_env;  // each "NAME" or "NAME=value", in order
   std::string env_file;
   std::string chdir;  // of the ranks; empty: that of hvdrun
   bool print_env = false;
-  std::string stdin_to;        // rank0, all or none
+  StdinTo stdin_to = StdinTo::kNone;
   bool stock_horovod = false;  // workers do not use our runtime
-  std::string bind_to;         // none, core, numa or gpu
-  std::string gpus;            // all, one or near
+  BindTo bind_to = BindTo::kNone;
+  SeenGpus gpus = SeenGpus::kAll;
   bool gpu_graphs = false;
   std::string torch_backend;  // gloo or hvd: what a script gets that asks for gloo
   int omp_threads = 0;        // 0: the share of cores, -1: left alone
@@ -114,7 +117,7 @@ struct Settings {
   bool nvtx_ranges = false;
   int64_t timeline_max_bytes = 0;  // of the file; 0: no limit
   int timeline_steps = 0;          // of the job; 0: no limit
-  std::string timeline_keep;       // first or last: which events, where a limit does not hold all
+  TimelineKeep timeline_keep = TimelineKeep::kFirst;
 
   int metrics_port = -1;     // where Prometheus asks; 0: any free one; -1: none
   std::string metrics_bind;  // the address of that port
@@ -139,7 +142,7 @@ struct Settings {
   int stall_shutdown_seconds = 0;  // 0: never
   bool stall_check_stacks = true;
   int gloo_timeout_seconds = 0;  // for connecting; 0: no limit
-  std::string log_level;         // TRACE, DEBUG, INFO, WARNING, ERROR or FATAL
+  LogLevel log_level = LogLevel::kWarning;
   double start_timeout_seconds = 0;
   double terminate_grace_seconds = 0;  // SIGTERM to SIGKILL
   double heartbeat_timeout_seconds = 0;
@@ -168,8 +171,8 @@ inline bool StartsOnEachNode(const Settings& settings) {
 
 // The program that starts the ranks instead of hvdrun's own agents: "mpirun", "jsrun" or none.
 inline std::string RankLauncherOf(const Settings& settings) {
-  if (settings.controller == "mpi") return "mpirun";
-  return settings.controller == "jsrun" ? "jsrun" : "";
+  if (settings.controller == Controller::kMpi) return "mpirun";
+  return settings.controller == Controller::kJsrun ? "jsrun" : "";
 }
 
 // Whether hvdrun writes a timeline.

@@ -4,10 +4,13 @@
 #ifndef HVD_CONFIGS_SETTINGS_TABLE_H_
 #define HVD_CONFIGS_SETTINGS_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,11 +33,26 @@ enum class Type {
   kList
 };
 
+// Where a choice goes: one value for each word in Row::choices.
+struct ChoiceTarget {
+  std::function<void(Settings&, size_t)> store;  // the choice with this number
+  size_t count = 0;
+};
+template <typename E>
+ChoiceTarget Chosen(E Settings::*field, std::vector<E> values) {
+  const size_t count = values.size();
+  return {[field, values = std::move(values)](Settings& settings, size_t choice) {
+            settings.*field = values.at(choice);
+          },
+          count};
+}
+
 // Where the value of a row goes; for kAction, the action that the flag asks for; nowhere for
 // horovod_settings.h.
-using Target = std::variant<std::monostate, Action, int Settings::*, IntRange Settings::*,
-                            double Settings::*, int64_t Settings::*, bool Settings::*,
-                            std::string Settings::*, std::vector<std::string> Settings::*>;
+using Target =
+    std::variant<std::monostate, Action, int Settings::*, IntRange Settings::*, double Settings::*,
+                 int64_t Settings::*, bool Settings::*, std::string Settings::*,
+                 std::vector<std::string> Settings::*, ChoiceTarget>;
 
 // Whose flags a row has.
 enum class Verb : uint8_t { kRun, kDoctor };
@@ -52,15 +70,16 @@ struct Row {
   std::string_view env = {};   // variable, or empty
   std::string_view yaml = {};  // dotted key, or empty
   Type type = Type::kString;
-  std::string_view default_text = {};          // as a person would write it; empty: not set
-  double min = 0, max = 0;                     // for numbers, inclusive
-  std::vector<std::string_view> choices = {};  // for kEnum, compared without case
-  std::string_view placeholder = {};           // "FILE" or "DIR" in --help and for completion
-  std::string_view example = {};               // a value that works, for messages
-  std::string_view what = {};   // what the value is, for messages: "the number of processes"
-  std::string_view doc = {};    // of --help
-  std::string_view brief = {};  // one line of -h; empty: the row is not in it
-  std::string_view group = {};  // of the rows of one group at most one may be given as a flag
+  std::string_view default_text = {};  // as a person would write it; empty: not set
+  double min = 0, max = 0;             // for numbers, inclusive
+  // For kEnum, compared without case; as many as the target has values.
+  std::vector<std::string_view> choices = {};
+  std::string_view placeholder = {};  // "FILE" or "DIR" in --help and for completion
+  std::string_view example = {};      // a value that works, for messages
+  std::string_view what = {};         // what the value is, for messages: "the number of processes"
+  std::string_view doc = {};          // of --help
+  std::string_view brief = {};        // one line of -h; empty: the row is not in it
+  std::string_view group = {};        // of the rows of one group at most one may be given as a flag
   // Of a kBytes: the unit of a plain number, "MB", as a flag and as a key; the variable is in
   // bytes.
   std::string_view plain_unit = {};

@@ -138,10 +138,14 @@ Result<std::string> StoreRange(const Row& row, std::string_view said, std::strin
 
 Result<std::string> StoreChoice(const Row& row, std::string_view said, std::string_view text,
                                 Settings& settings) {
-  for (std::string_view choice : row.choices) {
-    if (Upper(choice) != Upper(text)) continue;
-    settings.*std::get<std::string Settings::*>(row.target) = choice;
-    return std::string(choice);
+  for (size_t i = 0; i < row.choices.size(); ++i) {
+    if (Upper(row.choices[i]) != Upper(text)) continue;
+    if (const auto* chosen = std::get_if<ChoiceTarget>(&row.target)) {
+      chosen->store(settings, i);
+    } else {  // for the workers alone
+      settings.*std::get<std::string Settings::*>(row.target) = row.choices[i];
+    }
+    return std::string(row.choices[i]);
   }
   return Refused(row, said, text, true);
 }

@@ -86,8 +86,8 @@ AllocationReader ReadAllocationHere() {
           uint64_t{allocation.least_hosts} * allocation.hosts.front().slots.value_or(0);
       hosts.least_slots = static_cast<int>(std::min<uint64_t>(least, INT_MAX));
     }
-    hosts.launcher = allocation.way_in.launcher;
-    hosts.rsh_agent = allocation.way_in.rsh_agent;
+    hosts.launcher = allocation.access.launcher;
+    hosts.rsh_agent = allocation.access.rsh_agent;
     hosts.job = allocation.id;
     hosts.command = allocation.command;
     return std::optional<AllocatedHosts>(std::move(hosts));
@@ -96,19 +96,20 @@ AllocationReader ReadAllocationHere() {
 
 Status CheckOneTaskHere(const Settings& settings) {
   const AllocationFacts facts = AllocationFactsHere(settings);
-  if (settings.allocation == "never" || NamesNodes(facts)) return Status::Ok();
+  if (settings.allocation == AllocationUse::kNever || NamesNodes(facts)) return Status::Ok();
   return CheckOneTask(facts);
 }
 
 void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings) {
-  if (settings.launcher != "auto" || !settings.rsh_agent.empty()) return;
-  settings.launcher = "ssh";
-  if (settings.allocation == "never") return;
+  if (settings.launcher != RemoteLauncher::kAuto || !settings.rsh_agent.empty()) return;
+  settings.launcher = RemoteLauncher::kSsh;
+  if (settings.allocation == AllocationUse::kNever) return;
   const Result<std::optional<Allocation>> found = FindAllocation(AllocationFactsHere(settings));
   // Its faults do not matter to hosts that were named.
   if (!found.ok() || !*found || !AllAreIn(hosts, **found)) return;
-  if (!(*found)->way_in.launcher.empty()) settings.launcher = (*found)->way_in.launcher;
-  settings.rsh_agent = (*found)->way_in.rsh_agent;
+  const HostAccess& access = (*found)->access;
+  if (access.launcher != RemoteLauncher::kAuto) settings.launcher = access.launcher;
+  settings.rsh_agent = access.rsh_agent;
 }
 
 }  // namespace hvd

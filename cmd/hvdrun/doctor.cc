@@ -29,7 +29,7 @@ int DoctorVerb(const std::vector<std::string>& args) {
   if (parsed->action == Action::kVersion) parsed->text = VersionText();
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
   Settings& settings = parsed->settings;
-  SetLog({ParseLogLevel(settings.log_level, LogLevel::kWarning), "hvdrun doctor"});
+  SetLog({settings.log_level, "hvdrun doctor"});
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
   if (Status status = CheckNoHostInCommand(settings, parsed->command); !status.ok())
     return UsageError(status);

@@ -67,7 +67,7 @@ void PrintNotes(const std::vector<std::string>& notes) {
 }
 
 bool NamesComeLate(const Settings& settings) {
-  if (settings.launcher == kNodesDial) return true;
+  if (settings.launcher == RemoteLauncher::kNodes) return true;
   for (const char* variable :
        {"KUBERNETES_SERVICE_HOST", "K_MPI_JOB_ROLE", "HVD_NODES", "PET_NNODES"}) {
     if (GetEnv(variable)) return true;

@@ -25,7 +25,8 @@ Duration PatienceOf(const Settings& settings) {
 
 Result<NodePart> JoinNodes(const Settings& settings) {
   NodePart part;
-  if (settings.launcher != kNodesDial || settings.dry_run || settings.print_env) return part;
+  if (settings.launcher != RemoteLauncher::kNodes || settings.dry_run || settings.print_env)
+    return part;
   const AllocationFacts facts = AllocationFactsHere(settings);
   const Result<std::optional<NodeGroup>> group = FindNodeGroup(facts);
   if (!group.ok()) return group.status();

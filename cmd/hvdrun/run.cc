@@ -213,7 +213,8 @@ Status ReadJob(const ParsedCommandLine& parsed, const DetachedJob* detached,
   options.first_port = network->ports.first;
   options.last_port = network->ports.last;
   // Nobody could say which of the ranks that come and go has read what.
-  if (IsEmptyInput(STDIN_FILENO) || options.elastic.elastic) options.settings.stdin_to = "none";
+  if (IsEmptyInput(STDIN_FILENO) || options.elastic.elastic)
+    options.settings.stdin_to = StdinTo::kNone;
   options.stdin_terminal = ::isatty(STDIN_FILENO) == 1;
   return Status::Ok();
 }
@@ -387,7 +388,7 @@ int RunVerb(const std::vector<std::string>& args) {
   if (parsed->action == Action::kPrintConfig && json) parsed->text = ConfigJson(parsed->origins);
   if (parsed->action == Action::kVersion) parsed->text = VersionText();
   if (parsed->action != Action::kRun) return PrintText(parsed->text);
-  LogLevel level = ParseLogLevel(parsed->settings.log_level, LogLevel::kWarning);
+  LogLevel level = parsed->settings.log_level;
   if (parsed->settings.quiet) {
     level = std::max(level, LogLevel::kError);
     SetQuiet();

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "configs/choices.h"
 #include "discovery/host_spec.h"
 #include "runtime/base/status.h"
 
@@ -34,12 +35,12 @@ struct AllocationFacts {
   }
 };
 
-// The way that leads to the other hosts of an allocation; empty and empty: SSH.
-struct WayIn {
-  std::string launcher;   // a choice of --launcher: "srun", "blaunch"
+// What reaches the other hosts of an allocation; kAuto and empty: SSH.
+struct HostAccess {
+  RemoteLauncher launcher = RemoteLauncher::kAuto;
   std::string rsh_agent;  // a command as for --rsh-agent
 
-  bool operator==(const WayIn&) const = default;
+  bool operator==(const HostAccess&) const = default;
 };
 
 struct Allocation {
@@ -50,7 +51,7 @@ struct Allocation {
   uint64_t slots = 0;          // of all hosts
   uint32_t least_hosts = 0;    // with which an elastic job goes on; 0: the job has a fixed size
   std::string_view slots_are;  // what a slot stands for: "one per task"
-  WayIn way_in;
+  HostAccess access;
   // The scheduler's number of the job, and the command that tells its hosts as they are now
   // (slurm_job.h); empty: nothing does.
   std::string id, command;

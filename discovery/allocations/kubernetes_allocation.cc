@@ -45,7 +45,7 @@ Result<std::optional<Allocation>> FindKubernetesAllocation(const AllocationFacts
     if (!hosts.ok()) return hosts.status();
     Allocation allocation = OfPods("the host file " + *path + " of the operator", std::move(*hosts),
                                    "one per slot of the operator");
-    allocation.way_in.rsh_agent = facts.Text("OMPI_MCA_plm_rsh_agent").value_or("");
+    allocation.access.rsh_agent = facts.Text("OMPI_MCA_plm_rsh_agent").value_or("");
     return std::optional<Allocation>(std::move(allocation));
   }
   return std::optional<Allocation>();

@@ -50,10 +50,10 @@ void LeaveOutLaunchNode(const AllocationFacts& facts, std::vector<HostSpec>& hos
   hosts.erase(hosts.begin());
 }
 
-WayIn WayToHosts(const AllocationFacts& facts) {
-  WayIn way;
-  if (facts.has_program("blaunch")) way.launcher = "blaunch";
-  return way;
+HostAccess AccessOf(const AllocationFacts& facts) {
+  HostAccess access;
+  if (facts.has_program("blaunch")) access.launcher = RemoteLauncher::kBlaunch;
+  return access;
 }
 
 // CSM knows its compute nodes, and their resources, by its own programs.
@@ -95,7 +95,7 @@ Result<std::optional<Allocation>> FindLsfAllocation(const AllocationFacts& facts
   if (*csm) {
     allocation.hosts = std::move((*csm)->hosts);
     allocation.slots_are = (*csm)->slots_are;
-    allocation.way_in = WayToHosts(facts);
+    allocation.access = AccessOf(facts);
     return std::optional<Allocation>(std::move(allocation));
   }
   std::optional<Hosts> hosts = NamedHosts(facts);
@@ -107,7 +107,7 @@ Result<std::optional<Allocation>> FindLsfAllocation(const AllocationFacts& facts
   if (!hosts->ok()) return hosts->status();
   allocation.hosts = std::move(**hosts);
   LeaveOutLaunchNode(facts, allocation.hosts);
-  allocation.way_in = WayToHosts(facts);
+  allocation.access = AccessOf(facts);
   return std::optional<Allocation>(std::move(allocation));
 }
 

@@ -165,7 +165,7 @@ Result<std::optional<Allocation>> FindNodeAllocation(const AllocationFacts& fact
     allocation.hosts.push_back(std::move(host));
   }
   if ((*group)->least < (*group)->nodes) allocation.least_hosts = (*group)->least;
-  allocation.way_in.launcher = kNodesDial;
+  allocation.access.launcher = RemoteLauncher::kNodes;
   return std::optional<Allocation>(std::move(allocation));
 }
 

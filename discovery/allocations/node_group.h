@@ -25,8 +25,6 @@
 
 namespace hvd {
 
-// A choice of WayIn::launcher: the other nodes dial this one.
-inline constexpr const char* kNodesDial = "nodes";
 inline constexpr uint16_t kNodesPort = 29400;
 inline constexpr const char* kJobKeyFile = "HVD_JOB_KEY_FILE";
 

@@ -235,7 +235,7 @@ Result<std::optional<Allocation>> FindSlurmAllocation(const AllocationFacts& fac
   }
   if (allocation.hosts.empty())
     return InvalidArgument(Printable(allocation.name) + " gives no node a slot");
-  if (facts.has_program("srun")) allocation.way_in.launcher = "srun";
+  if (facts.has_program("srun")) allocation.access.launcher = RemoteLauncher::kSrun;
   allocation.id = *id;
   if (facts.has_program("scontrol")) allocation.command = SlurmJobCommand(*id);
   return std::optional<Allocation>(std::move(allocation));

@@ -8,8 +8,7 @@
 namespace hvd {
 
 LogLevel LogLevelOf(const Settings& settings) {
-  const LogLevel level = ParseLogLevel(settings.log_level, LogLevel::kWarning);
-  return settings.verbose ? std::min(level, LogLevel::kDebug) : level;
+  return settings.verbose ? std::min(settings.log_level, LogLevel::kDebug) : settings.log_level;
 }
 
 void DriverLog::Print(LogLevel level, const std::string& sentence) {

@@ -59,7 +59,7 @@ std::unique_ptr<TimelineService> DriverParts::OpenTimelineFile(const std::string
                        begun.time_since_epoch().count(),
                        (WallNanoseconds() - (now - begun).count()) / 1000,
                        most_bytes,
-                       options.settings.timeline_keep == "last",
+                       options.settings.timeline_keep == TimelineKeep::kLast,
                        most_steps};
   const auto say = [this](const std::string& sentence) {
     screen.Print(sentence + (state.failure ? "" : "; the job goes on without it"));

@@ -32,7 +32,7 @@ JobOptions JobOptionsOf(const DriverOptions& driver) {
   options.stages = driver.stage_limits;
   options.prove_addresses = std::any_of(driver.hosts.begin(), driver.hosts.end(),
                                         [](const DriverHost& host) { return host.remote; });
-  options.relay = settings.relay != "never" && !settings.stock_horovod;
+  options.relay = settings.relay != RelayUse::kNever && !settings.stock_horovod;
   options.terminate_grace = SecondsOf(settings.terminate_grace_seconds);
   options.launcher = RankLauncherOf(settings);
   options.start_timeout = SecondsOf(settings.start_timeout_seconds);

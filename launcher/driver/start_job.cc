@@ -15,22 +15,6 @@
 namespace hvd {
 namespace {
 
-BindTo ParseBindTo(const std::string& word) {
-  if (word == "core") return BindTo::kCore;
-  if (word == "gpu") return BindTo::kGpu;
-  return word == "numa" ? BindTo::kNuma : BindTo::kNone;
-}
-
-SeenGpus ParseGpus(const std::string& word) {
-  if (word == "one") return SeenGpus::kOne;
-  return word == "near" ? SeenGpus::kNear : SeenGpus::kAll;
-}
-
-StdinTo ParseStdinTo(const std::string& word) {
-  if (word == "all") return StdinTo::kAll;
-  return word == "rank0" ? StdinTo::kRank0 : StdinTo::kNone;
-}
-
 TraceMode TraceModeOf(const Settings& settings) {
   if (!HasTimelineFile(settings)) return TraceMode::kOff;
   return settings.timeline_mark_cycles ? TraceMode::kWithCycles : TraceMode::kOn;
@@ -56,10 +40,10 @@ StartJob CommonStart(const DriverOptions& options) {
   start.master_address = options.master_address.empty() ? kLoopbackAddress : options.master_address;
   start.master_port = options.master_port;
   start.omp_threads = options.settings.omp_threads;
-  start.bind_to = ParseBindTo(options.settings.bind_to);
-  start.gpus = ParseGpus(options.settings.gpus);
+  start.bind_to = options.settings.bind_to;
+  start.gpus = options.settings.gpus;
   start.trace = TraceModeOf(options.settings);
-  start.stdin_to = ParseStdinTo(options.settings.stdin_to);
+  start.stdin_to = options.settings.stdin_to;
   start.stdin_terminal = options.stdin_terminal ? 1 : 0;
   start.elastic = options.elastic.elastic ? 1 : 0;
   start.script_warning_ms = ScriptWarningMs(options.settings);

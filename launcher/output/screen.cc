@@ -45,7 +45,8 @@ std::vector<PrefixPlace> PlacesOf(const Plan& plan) {
 }
 
 bool HasColours(const Settings& settings, int fd) {
-  return settings.color == "always" || (settings.color != "never" && WantsColours(fd));
+  return settings.color == ColorUse::kAlways ||
+         (settings.color != ColorUse::kNever && WantsColours(fd));
 }
 
 // What says why the job ended, with its first word in red.

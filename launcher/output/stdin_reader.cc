@@ -25,8 +25,8 @@ bool InBackground(int fd) { return ::isatty(fd) == 1 && ::tcgetpgrp(fd) != ::get
 
 }  // namespace
 
-bool PassesStdin(std::string_view stdin_to) {
-  return stdin_to == "rank0" && ::isatty(STDIN_FILENO) != 1;
+bool PassesStdin(StdinTo stdin_to) {
+  return stdin_to == StdinTo::kRank0 && ::isatty(STDIN_FILENO) != 1;
 }
 
 bool IsEmptyInput(int fd) {

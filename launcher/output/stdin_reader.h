@@ -8,14 +8,15 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
+
+#include "configs/choices.h"
 
 namespace hvd {
 
 // Whether the agent of this machine gets hvdrun's stdin itself, for rank 0, if it has that: hvdrun
 // must not read ahead of a rank what a loop of the shell is still to read. A terminal is read by
-// hvdrun, which is in its foreground. `stdin_to`: the setting.
-bool PassesStdin(std::string_view stdin_to);
+// hvdrun, which is in its foreground.
+bool PassesStdin(StdinTo stdin_to);
 
 // True when there is certainly nothing to read: /dev/null.
 bool IsEmptyInput(int fd);

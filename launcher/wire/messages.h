@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "configs/choices.h"
 #include "launcher/process/process_end.h"
 #include "launcher/wire/command_facts.h"
 #include "launcher/wire/plan.h"
@@ -19,17 +20,8 @@
 
 namespace hvd {
 
-// Which workers read what hvdrun reads; the others have /dev/null.
-enum class StdinTo : uint8_t { kNone = 0, kRank0 = 1, kAll = 2 };
-
 // Which events of the ranks the agents send, for the timeline of the job.
 enum class TraceMode : uint8_t { kOff = 0, kOn = 1, kWithCycles = 2 };
-
-// Which cores a worker may use.
-enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2, kGpu = 3 };
-
-// Which GPUs of its host a worker sees.
-enum class SeenGpus : uint8_t { kAll = 0, kOne = 1, kNear = 2 };
 
 // ---- driver to agent
 

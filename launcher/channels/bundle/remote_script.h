@@ -21,13 +21,10 @@
 #include <string_view>
 #include <vector>
 
+#include "configs/choices.h"
 #include "launcher/channels/bundle/bundle.h"
 
 namespace hvd {
-
-// When another host is sent the bundle: where this build is not installed, never (then any build of
-// this version will do), or even where it is.
-enum class BundleUse { kAuto, kNever, kAlways };
 
 // A node of a step that starts the agents of several.
 struct AgentOfNode {

@@ -59,13 +59,15 @@ std::vector<std::string> NotForSrun() {
 
 RemoteClient RemoteClientOf(const Settings& settings) {
   if (!RshAgentOf(settings).empty()) return RemoteClient::kRshAgent;
-  if (settings.launcher == "srun") return RemoteClient::kSrun;
-  return settings.ssh_client == "program" ? RemoteClient::kSshProgram : RemoteClient::kSshLibrary;
+  if (settings.launcher == RemoteLauncher::kSrun) return RemoteClient::kSrun;
+  return settings.ssh_client == SshClient::kProgram ? RemoteClient::kSshProgram
+                                                    : RemoteClient::kSshLibrary;
 }
 
 std::string RshAgentOf(const Settings& settings) {
-  const bool by_blaunch = settings.rsh_agent.empty() && settings.launcher == "blaunch";
-  return by_blaunch ? settings.launcher : settings.rsh_agent;
+  const bool by_blaunch =
+      settings.rsh_agent.empty() && settings.launcher == RemoteLauncher::kBlaunch;
+  return by_blaunch ? NameOf(settings.launcher) : settings.rsh_agent;
 }
 
 SshHost SshHostOf(const HostSlots& host, const Settings& settings) {
@@ -80,11 +82,7 @@ RemoteAgent RemoteAgentOf(const Settings& settings, const std::string& executabl
   RemoteAgent agent{.executable = executable, .version = HVD_VERSION};
   agent.machine = machine;
   if (build.ok()) agent.build_id = *build;
-  if (!build.ok() || settings.bundle == "never") {
-    agent.bundle = BundleUse::kNever;
-  } else if (settings.bundle == "always") {
-    agent.bundle = BundleUse::kAlways;
-  }
+  agent.bundle = build.ok() ? settings.bundle : BundleUse::kNever;
   return agent;
 }
 
@@ -95,7 +93,7 @@ SettingsChannelFactory::SettingsChannelFactory(const std::vector<HostSlots>& hos
       settings_(settings),
       job_id_(std::move(job_id)),
       client_(dial.nodes ? RemoteClient::kNodes : RemoteClientOf(settings)),
-      accept_new_keys_(settings.ssh_host_keys == "accept-new"),
+      accept_new_keys_(settings.ssh_host_keys == HostKeys::kAcceptNew),
       dial_(std::move(dial)) {
   Add(hosts);
 }
@@ -103,7 +101,7 @@ SettingsChannelFactory::SettingsChannelFactory(const std::vector<HostSlots>& hos
 void SettingsChannelFactory::PrepareRemote() {
   if (std::exchange(prepared_, true)) return;
   const Result<std::string> build = InstalledBuildId(executable_);
-  if (!build.ok() && settings_.bundle != "never")
+  if (!build.ok() && settings_.bundle != BundleUse::kNever)
     LogWarning("hvdrun cannot be sent to other hosts: " + build.status().message());
   remote_agent_ = RemoteAgentOf(settings_, executable_, MachineHere(), build);
 }

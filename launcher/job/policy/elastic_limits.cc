@@ -12,11 +12,6 @@ Duration Seconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
-RestartMode RestartModeOf(const std::string& name) {
-  if (name == "in-process") return RestartMode::kInProcess;
-  return name == "in-job" ? RestartMode::kInJob : RestartMode::kAuto;
-}
-
 // Its processes cannot be told of another world than the one that they were started in.
 Status CheckStock(const Settings& settings) {
   if (settings.spares > 0)
@@ -27,7 +22,7 @@ Status CheckStock(const Settings& settings) {
     return InvalidArgument(
         "--keep-commits and --stock-horovod exclude each other: stock Horovod keeps its commits in "
         "its workers; leave --keep-commits out");
-  if (settings.elastic_restart != "in-process") return Status::Ok();
+  if (settings.elastic_restart != RestartMode::kInProcess) return Status::Ok();
   return InvalidArgument(
       "--elastic-restart in-process and --stock-horovod exclude each other: where ranks come or "
       "go, all workers of stock Horovod are started again; leave --elastic-restart out");
@@ -78,8 +73,7 @@ Result<ElasticLimits> ElasticLimitsOf(const Settings& settings) {
   }
   limits.failures = *failures;
   limits.spares = static_cast<uint32_t>(settings.spares);
-  limits.restart =
-      settings.stock_horovod ? RestartMode::kInJob : RestartModeOf(settings.elastic_restart);
+  limits.restart = settings.stock_horovod ? RestartMode::kInJob : settings.elastic_restart;
   return limits;
 }
 

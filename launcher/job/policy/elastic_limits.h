@@ -14,11 +14,6 @@
 
 namespace hvd {
 
-// How a job goes on with other ranks. kInProcess: survivors keep their processes and form the next
-// generation. kInJob: all workers are started again together. kAuto: in process once a rank has
-// called hvd.init(), because the script forms generations; else in job.
-enum class RestartMode { kAuto, kInProcess, kInJob };
-
 struct ElasticLimits {
   bool elastic = false;                        // hosts and ranks may come and go
   uint32_t min_np = 0, np = 0, max_np = 0;     // ranks: min_np <= np <= max_np

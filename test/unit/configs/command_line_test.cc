@@ -43,17 +43,18 @@ Result<ParsedCommandLine> ParseInAllocation(const Args& args, const AllocatedHos
       });
 }
 const AllocatedHosts kTwoHosts = {
-    "Slurm job 7", "Slurm job 7 gives 4 slots", "a:2,b:2", 4, "srun", ""};
+    "Slurm job 7", "Slurm job 7 gives 4 slots", "a:2,b:2", 4, RemoteLauncher::kSrun, ""};
 
 TEST(Allocation, NamesWhatNobodySaid) {
   const auto line = ParseInAllocation({"true"}, kTwoHosts);
   ASSERT_TRUE(line.ok()) << line.status().message();
   EXPECT_EQ(line->settings.hosts, "a:2,b:2");
   EXPECT_EQ(line->settings.num_proc, 4);
-  EXPECT_EQ(line->settings.launcher, "srun");
+  EXPECT_EQ(line->settings.launcher, RemoteLauncher::kSrun);
   EXPECT_THAT(line->notes, ElementsAre("Slurm job 7 gives 4 slots"));
   EXPECT_EQ(ParseInAllocation({"-np", "3", "true"}, kTwoHosts)->settings.num_proc, 3);
-  EXPECT_EQ(ParseInAllocation({"--launcher", "ssh", "true"}, kTwoHosts)->settings.launcher, "ssh");
+  EXPECT_EQ(ParseInAllocation({"--launcher", "ssh", "true"}, kTwoHosts)->settings.launcher,
+            RemoteLauncher::kSsh);
   const auto shown = ParseInAllocation({"--print-config"}, kTwoHosts);
   EXPECT_THAT(shown->text, ContainsRegex("hosts +a:2,b:2 +.*Slurm job 7"));
 }
@@ -74,7 +75,8 @@ TEST(Allocation, GivesWayToWhatWasSaid) {
 }
 
 TEST(Allocation, WithoutHostsMakesTheNumberOptional) {
-  const auto line = ParseInAllocation({"true"}, {"LSF job 5", "x", "", 3, "", ""});
+  const auto line =
+      ParseInAllocation({"true"}, {"LSF job 5", "x", "", 3, RemoteLauncher::kAuto, ""});
   ASSERT_TRUE(line.ok());
   EXPECT_EQ(line->settings.hosts, "");
   EXPECT_EQ(line->settings.num_proc, 3);
@@ -94,7 +96,7 @@ TEST(CommandLine, FillsSettingsAndLeavesTheCommandAlone) {
   EXPECT_EQ(line->action, Action::kRun);
   EXPECT_EQ(line->settings.num_proc, 4);
   EXPECT_TRUE(line->settings.verbose);
-  EXPECT_EQ(line->settings.log_level, "WARNING");
+  EXPECT_EQ(line->settings.log_level, LogLevel::kWarning);
   EXPECT_EQ(line->settings.start_timeout_seconds, 30);
   EXPECT_EQ(line->settings.terminate_grace_seconds, 3);
   EXPECT_EQ(line->settings.driver_grace_seconds, -1) << "not said";
@@ -141,14 +143,15 @@ TEST(CommandLine, FlagBeatsVariableBeatsFileBeatsDefault) {
   const Env env{{"HOROVOD_LOG_LEVEL", "info"}};
   const Args with_file{"-np", "1", "--config-file", "job.yaml", "a"};
   auto level = [](const Result<ParsedCommandLine>& line) {
-    return line.ok() ? line->settings.log_level : line.status().message();
+    EXPECT_TRUE(line.ok()) << line.status().message();
+    return line.ok() ? line->settings.log_level : LogLevel::kFatal;
   };
-  EXPECT_EQ(level(Parse({"-np", "1", "a"})), "WARNING");
-  EXPECT_EQ(level(Parse(with_file, {}, yaml)), "DEBUG");
-  EXPECT_EQ(level(Parse(with_file, env, yaml)), "INFO");
+  EXPECT_EQ(level(Parse({"-np", "1", "a"})), LogLevel::kWarning);
+  EXPECT_EQ(level(Parse(with_file, {}, yaml)), LogLevel::kDebug);
+  EXPECT_EQ(level(Parse(with_file, env, yaml)), LogLevel::kInfo);
   Args with_flag = with_file;
   with_flag.insert(with_flag.begin(), {"--log-level", "trace", "--log-level", "error"});
-  EXPECT_EQ(level(Parse(with_flag, env, yaml)), "ERROR");
+  EXPECT_EQ(level(Parse(with_flag, env, yaml)), LogLevel::kError);
 }
 
 Result<ParsedCommandLine> ParseStanding(const Args& args, const StandingSettings& standing,
@@ -189,7 +192,7 @@ TEST(CommandLine, EverySettingHasAVariable) {
             false);
   const auto level =
       Parse({"-np", "1", "true"}, {{"HVDRUN_LOG_LEVEL", "ERROR"}, {"HOROVOD_LOG_LEVEL", "DEBUG"}});
-  EXPECT_EQ(level->settings.log_level, "ERROR");
+  EXPECT_EQ(level->settings.log_level, LogLevel::kError);
   EXPECT_THAT(level->settings.worker_environment, Contains("HOROVOD_LOG_LEVEL=ERROR"));
   EXPECT_THAT(Parse({"true"}, {{"HVDRUN_NUM_PROC", "many"}}).status().message(),
               HasSubstr("HVDRUN_NUM_PROC=many"));
@@ -233,7 +236,7 @@ TEST(CommandLine, WorkersGetWhatSomeoneSet) {
 TEST(CommandLine, EmptyVariablesAreUnset) {
   Result<ParsedCommandLine> line = Parse({"-np", "1", "a"}, {{"HOROVOD_LOG_LEVEL", ""}});
   ASSERT_TRUE(line.ok());
-  EXPECT_EQ(line->settings.log_level, "WARNING");
+  EXPECT_EQ(line->settings.log_level, LogLevel::kWarning);
 }
 
 TEST(CommandLine, ZeroStartTimeoutFallsThrough) {
@@ -498,7 +501,8 @@ TEST(CommandLine, TheSameCommandOnEveryNode) {
         Verb::kRun,
         [&](const Settings& settings) -> Result<std::optional<AllocatedHosts>> {
           asked = settings;
-          AllocatedHosts hosts{"--nnodes=2", "", "localhost:4,node-1:4", 8, "nodes", ""};
+          AllocatedHosts hosts{"--nnodes=2",           "", "localhost:4,node-1:4", 8,
+                               RemoteLauncher::kNodes, ""};
           if (settings.nnodes == "1:2") hosts.least_slots = 4;
           return std::optional(hosts);
         });
@@ -518,7 +522,7 @@ TEST(CommandLine, TheSameCommandOnEveryNode) {
     EXPECT_EQ(asked.master_port, 29500);
     EXPECT_EQ(asked.slots_per_host, 4);
     EXPECT_EQ(line->settings.num_proc, 8);
-    EXPECT_EQ(line->settings.launcher, "nodes");
+    EXPECT_EQ(line->settings.launcher, RemoteLauncher::kNodes);
     EXPECT_FALSE(IsElastic(line->settings));
   }
   const Result<ParsedCommandLine> elastic =

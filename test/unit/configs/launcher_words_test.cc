@@ -226,7 +226,8 @@ TEST(LauncherWords, CountOfOneHostIsThatOfEachHostOfAnAllocation) {
       Verb::kRun,
       [&](const Settings& settings) -> Result<std::optional<AllocatedHosts>> {
         asked = settings.slots_per_host;
-        return std::optional(AllocatedHosts{"Slurm job 7", "", "a:4,b:4", 8, "srun", ""});
+        return std::optional(
+            AllocatedHosts{"Slurm job 7", "", "a:4,b:4", 8, RemoteLauncher::kSrun, ""});
       });
   ASSERT_TRUE(line.ok()) << line.status().message();
   EXPECT_EQ(asked, 4);

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <variant>
 
 #include "configs/help_text.h"
 #include "configs/horovod_settings.h"
@@ -53,6 +54,49 @@ std::string InOneLine(const std::string& text) {
   std::string line;
   for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
   return line;
+}
+
+// The settings after this choice of a row.
+Settings Choosing(std::string_view name, std::string_view choice) {
+  Settings settings;
+  const auto row = std::ranges::find(SettingRows(), name, &Row::name);
+  EXPECT_TRUE(StoreValue(*row, "", choice, settings).ok()) << name << " " << choice;
+  return settings;
+}
+
+TEST(SettingsTable, EveryChoiceStandsForItsOwnValue) {
+  for (const Row& row : SettingRows()) {
+    const auto* chosen = std::get_if<ChoiceTarget>(&row.target);
+    if (chosen != nullptr) {
+      EXPECT_EQ(chosen->count, row.choices.size()) << row.name;
+    }
+  }
+  EXPECT_EQ(Choosing("ssh-host-keys", "accept-new").ssh_host_keys, HostKeys::kAcceptNew);
+  EXPECT_EQ(Choosing("ssh-client", "program").ssh_client, SshClient::kProgram);
+  EXPECT_EQ(Choosing("allocation", "never").allocation, AllocationUse::kNever);
+  for (auto launcher : {RemoteLauncher::kAuto, RemoteLauncher::kSsh, RemoteLauncher::kSrun,
+                        RemoteLauncher::kBlaunch}) {
+    EXPECT_EQ(Choosing("launcher", NameOf(launcher)).launcher, launcher);
+  }
+  EXPECT_EQ(Choosing("bundle", "never").bundle, BundleUse::kNever);
+  EXPECT_EQ(Choosing("bundle", "always").bundle, BundleUse::kAlways);
+  EXPECT_EQ(Choosing("relay", "never").relay, RelayUse::kNever);
+  EXPECT_EQ(Choosing("controller", "mpi").controller, Controller::kMpi);
+  EXPECT_EQ(Choosing("controller", "jsrun").controller, Controller::kJsrun);
+  EXPECT_EQ(Choosing("elastic-restart", "in-process").elastic_restart, RestartMode::kInProcess);
+  EXPECT_EQ(Choosing("elastic-restart", "in-job").elastic_restart, RestartMode::kInJob);
+  EXPECT_EQ(Choosing("stdin", "rank0").stdin_to, StdinTo::kRank0);
+  EXPECT_EQ(Choosing("stdin", "all").stdin_to, StdinTo::kAll);
+  EXPECT_EQ(Choosing("bind-to", "core").bind_to, BindTo::kCore);
+  EXPECT_EQ(Choosing("bind-to", "numa").bind_to, BindTo::kNuma);
+  EXPECT_EQ(Choosing("bind-to", "gpu").bind_to, BindTo::kGpu);
+  EXPECT_EQ(Choosing("gpus", "one").gpus, SeenGpus::kOne);
+  EXPECT_EQ(Choosing("gpus", "near").gpus, SeenGpus::kNear);
+  EXPECT_EQ(Choosing("log-level", "trace").log_level, LogLevel::kTrace);
+  EXPECT_EQ(Choosing("log-level", "fatal").log_level, LogLevel::kFatal);
+  EXPECT_EQ(Choosing("timeline-keep", "last").timeline_keep, TimelineKeep::kLast);
+  EXPECT_EQ(Choosing("color", "always").color, ColorUse::kAlways);
+  EXPECT_EQ(Choosing("color", "never").color, ColorUse::kNever);
 }
 
 TEST(SettingsTable, EveryRowIsDocumented) {

@@ -251,10 +251,10 @@ TEST(SlurmAllocation, IsNamedByItsJobAndGoesInBySrun) {
   ASSERT_TRUE(found.ok() && *found);
   EXPECT_EQ(AllocationText(**found),
             "Slurm job 7_3 gives 6 slots (one per CPU) on 6 hosts: n1 to n6");
-  EXPECT_EQ((*found)->way_in, (WayIn{"srun", ""}));
+  EXPECT_EQ((*found)->access, (HostAccess{RemoteLauncher::kSrun, ""}));
   AllocationFacts facts = world.Facts();
   facts.has_program = [](const std::string&) { return false; };
-  EXPECT_EQ((*FindAllocation(facts))->way_in, WayIn()) << "a container without Slurm";
+  EXPECT_EQ((*FindAllocation(facts))->access, HostAccess()) << "a container without Slurm";
 }
 
 TEST(SlurmComponentOf, NamesTheComponentOfAHost) {
@@ -382,7 +382,7 @@ TEST(KubernetesAllocation, GoesInAsTheOperatorSays) {
                      {"OMPI_MCA_plm_rsh_agent", "/etc/mpi/kubexec.sh"},
                      {"OMPI_MCA_orte_default_hostfile", "/f"}},
                     {{"/f", "a slots=1\n"}}};
-  EXPECT_EQ((*world.Find())->way_in, (WayIn{"", "/etc/mpi/kubexec.sh"}));
+  EXPECT_EQ((*world.Find())->access, (HostAccess{RemoteLauncher::kAuto, "/etc/mpi/kubexec.sh"}));
 }
 
 TEST(KubernetesAllocation, KnowsTheSlotsOfNamesThatAScriptPrints) {
@@ -421,8 +421,8 @@ TEST(NodeGroup, KnowsWhereNode0Is) {
     EXPECT_EQ((*group)->rank, 1u);
   }
   EXPECT_EQ(
-      (*World{{{"HVD_NODES", "2"}, {"HVD_NODE_RANK", "0"}, {"HVD_LEADER", "a"}}}.Find())->way_in,
-      (WayIn{kNodesDial, ""}));
+      (*World{{{"HVD_NODES", "2"}, {"HVD_NODE_RANK", "0"}, {"HVD_LEADER", "a"}}}.Find())->access,
+      (HostAccess{RemoteLauncher::kNodes, ""}));
 }
 
 Settings OfNodes(const std::string& nnodes, int rank, const std::string& leader) {

@@ -9,11 +9,11 @@ namespace {
 TEST(RemoteClientOf, IsTheLibraryUnlessTheSettingsNameAProgram) {
   Settings settings;
   EXPECT_EQ(RemoteClientOf(settings), RemoteClient::kSshLibrary);
-  settings.ssh_client = "program";
+  settings.ssh_client = SshClient::kProgram;
   EXPECT_EQ(RemoteClientOf(settings), RemoteClient::kSshProgram);
-  settings.launcher = "srun";
+  settings.launcher = RemoteLauncher::kSrun;
   EXPECT_EQ(RemoteClientOf(settings), RemoteClient::kSrun);
-  settings.launcher = "blaunch";
+  settings.launcher = RemoteLauncher::kBlaunch;
   EXPECT_EQ(RemoteClientOf(settings), RemoteClient::kRshAgent);
   EXPECT_EQ(RshAgentOf(settings), "blaunch");
   settings.rsh_agent = "kubectl exec";
@@ -37,17 +37,17 @@ TEST(RemoteAgentOf, IsSentOnlyWhereThisHvdrunHasABuildId) {
   Settings settings;
   const Result<std::string> build = std::string("b1"), none = Internal("no build id");
   struct Row {
-    const char* bundle;
+    BundleUse bundle;
     const Result<std::string>& build;
     BundleUse use;
   };
-  for (const Row& row : {Row{"auto", build, BundleUse::kAuto},
-                         {"always", build, BundleUse::kAlways},
-                         {"never", build, BundleUse::kNever},
-                         {"always", none, BundleUse::kNever}}) {
+  for (const Row& row : {Row{BundleUse::kAuto, build, BundleUse::kAuto},
+                         {BundleUse::kAlways, build, BundleUse::kAlways},
+                         {BundleUse::kNever, build, BundleUse::kNever},
+                         {BundleUse::kAlways, none, BundleUse::kNever}}) {
     settings.bundle = row.bundle;
     const RemoteAgent agent = RemoteAgentOf(settings, "/usr/bin/hvdrun", "x86_64", row.build);
-    EXPECT_EQ(agent.bundle, row.use) << row.bundle;
+    EXPECT_EQ(agent.bundle, row.use) << static_cast<int>(row.bundle);
     EXPECT_EQ(agent.executable, "/usr/bin/hvdrun");
     EXPECT_EQ(agent.machine, "x86_64");
     EXPECT_EQ(agent.build_id, row.build.ok() ? "b1" : "");
@@ -56,7 +56,7 @@ TEST(RemoteAgentOf, IsSentOnlyWhereThisHvdrunHasABuildId) {
 
 TEST(SettingsChannelFactory, MakesOneHubAndOneBundleForAllRemoteHosts) {
   Settings settings;
-  settings.bundle = "never";
+  settings.bundle = BundleUse::kNever;
   SettingsChannelFactory factory(
       {{.host = "here"}, {.host = "a", .remote = true}, {.host = "b", .remote = true}}, settings,
       "0123456789abcdef", "/usr/bin/hvdrun");
