@@ -132,7 +132,7 @@ std::vector<FailureCode> MakeCodes() {
        "124",
        "The job did not end within --timeout.",
        {"Raise --timeout, or leave it out.",
-        "If the job stands still: hvdrun top and hvdrun dump --stacks while it runs."},
+        "If the job hangs: hvdrun top and hvdrun dump --stacks while it runs."},
        "hangs.md"},
       {"HVD303",
        "stopped-after-step",

@@ -319,7 +319,7 @@ constexpr std::string_view kHorovodHead =
 
 std::string AnswerText(const HorovodSetting& setting) {
   switch (setting.answer) {
-    case Answer::kAsIs: return "accepted: it is so anyway";
+    case Answer::kAsIs: return "accepted for compatibility; always so";
     case Answer::kNoEffect: return "no effect: " + Cell(setting.reason);
     case Answer::kRefused: break;
   }

@@ -41,7 +41,7 @@ struct LineWords {
 };
 
 Status SaidTwice(std::string_view what, std::string_view host) {
-  return InvalidArgument("the " + std::string(what) + " of " + Quoted(host) + " is said twice");
+  return InvalidArgument("the " + std::string(what) + " of " + Quoted(host) + " is given twice");
 }
 
 template <typename T>

@@ -80,7 +80,7 @@ class Doctor final : public AgentConnectionObserver {
   void OnHostAway(uint32_t, const std::string&) override {}
   void OnHostBack(uint32_t, Duration) override {}
   void OnOutput(uint32_t host, const WorkerOutputView&, size_t) override {
-    lines_[host]->Break("its agent speaks of a rank, and there is none");
+    lines_[host]->Break("its agent sent output of a rank, but there is none");
   }
   void OnMessage(uint32_t host, ToDriver message) override {
     examination_.Receive(host, message, SteadyNow());

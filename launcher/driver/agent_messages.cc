@@ -188,7 +188,7 @@ void AgentMessages::On(uint32_t host, const WantKey& want) {
 
 void AgentMessages::On(uint32_t host, const TreeUp& batch) {
   if (parts_.state.phase == JobPhase::kOpening)
-    return parts_.agents[host].Break("its agent speaks of a tree where there is none");
+    return parts_.agents[host].Break("its agent sent a message of a tree, but there is none");
   auto messages = parts_.tree.Open(host, batch);
   if (!messages.ok()) return parts_.agents.BreakUnless(host, messages.status());
   for (auto& [from, message] : *messages) Take(from, message);

@@ -555,10 +555,10 @@ void Driver::Handle(const JobEvent& event) {
 void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
   const std::vector<Placement>& workers = parts_.state.plan.ranks;
   if (output.rank >= workers.size() || workers[output.rank].host != host)
-    return parts_.agents[host].Break("its agent speaks of a rank that it does not have");
+    return parts_.agents[host].Break("its agent reported an unknown rank");
   if (output.stream == OutputStream::kResult) {
     if (!function_channel_)
-      return parts_.agents[host].Break("its agent speaks of a result, and no function is run");
+      return parts_.agents[host].Break("its agent sent a result, but no function is run");
     return function_channel_->Pass({host, message_bytes}, output.rank, parts_.RankOf(output.rank),
                                    output.bytes);
   }

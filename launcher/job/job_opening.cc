@@ -194,8 +194,8 @@ void TakeMeasured(JobChange& change, const RouteMeasured& event) {
   }
   if (!event.speed.trouble.empty()) {
     change.state.stages.Fail(event.host,
-                             "the way through this machine, which it needs, does not work: " +
-                                 event.speed.trouble + "; look at the load of this machine",
+                             "relaying through this host failed: " + event.speed.trouble +
+                                 "; look at the load of this machine",
                              change.now);
   } else if (host_done) {
     change.state.stages.Enter(event.host, HostStage::kReady, change.now);

@@ -87,7 +87,7 @@ void LiveService::PublishView() {
 Status LiveService::Take(uint32_t host, const CountsTold& told) {
   for (const WorkerCounts& counts : told.workers) {
     if (counts.activity > RankActivity::kLeft)
-      return InvalidArgument("its agent speaks of a state of a rank that does not exist");
+      return InvalidArgument("its agent reported an unknown state of a rank");
     Looks& looks = looks_[counts.worker];
     const bool continues = looks.generation == told.generation && looks.host == host;
     if (continues && told.at_ns <= looks.at_ns) continue;

@@ -38,8 +38,8 @@ std::optional<double> MedianOf(const JobView& view, double RankRates::*member) {
 }
 
 std::string StragglerText(const Straggler& straggler) {
-  return Format("rank {} is waited for: it waits {} of the time, the others {}", straggler.rank,
-                Percent(straggler.waits), Percent(straggler.others_wait));
+  return Format("the other ranks wait for rank {}: it waits {} of the time, the others {}",
+                straggler.rank, Percent(straggler.waits), Percent(straggler.others_wait));
 }
 
 std::string Rate(const RankView& rank, double RankRates::*member) {
@@ -105,10 +105,9 @@ std::string ViewTable(const JobView& view, TableSize size, bool colours) {
                                  Counted(view.ranks.size(), "rank", "ranks"),
                                  Counted(hosts.size(), "host", "hosts")),
                           size.columns));
-  text +=
-      Fit(view.straggler ? StragglerText(*view.straggler) : "no rank is waited for by the others",
-          size.columns) +
-      "\n\n";
+  text += Fit(view.straggler ? StragglerText(*view.straggler) : "no rank holds up the others",
+              size.columns) +
+          "\n\n";
   text += coloured(kBold, Fit(" RANK  " + Padded("HOST", host_columns) +
                                   "  STATE       STEPS/S     OPS/S    BYTES/S  WAITING    LAST  "
                                   "LAST COLLECTIVE",

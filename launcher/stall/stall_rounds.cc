@@ -36,8 +36,7 @@ Status StallRounds::Take(const Plan& plan, uint32_t host, const RanksExamined& a
   for (const RankFacts& facts : answer.ranks) {
     if (facts.in_world == 0) continue;  // of a slot without a rank now
     if (facts.rank >= plan.ranks.size() || plan.ranks[facts.rank].host != host)
-      return InvalidArgument(
-          Format("its agent speaks of rank {}, which it does not have", facts.rank));
+      return InvalidArgument(Format("its agent reported unknown rank {}", facts.rank));
   }
   if (answer.generation != generation_ || !round_.NoteAnswer(host, answer.number))
     return Status::Ok();

@@ -39,7 +39,7 @@ class SpeakerCheck {
  private:
   Status Rank(uint32_t rank) const {
     if (rank < host_of_rank_.size() && hosts_.Has(host_of_rank_[rank])) return Status::Ok();
-    return InvalidArgument("its agent speaks of rank " + Number(rank) + ", which it does not have");
+    return InvalidArgument("its agent reported unknown rank " + Number(rank));
   }
 
   // Nobody joins twice before the world begins.
@@ -144,8 +144,7 @@ Status CheckEntry(const KeyValue& entry) {
 
 Status CheckWorker(uint32_t worker, uint32_t host, const std::vector<Placement>& workers) {
   if (worker < workers.size() && workers[worker].host == host) return Status::Ok();
-  return InvalidArgument("its agent speaks of worker " + Number(worker) +
-                         ", which it does not have");
+  return InvalidArgument("its agent reported unknown worker " + Number(worker));
 }
 
 uint64_t MostKeys(TreeBlock hosts, const HostOfRank& host_of_rank) {

@@ -169,7 +169,7 @@ Result<LinkClient> AcceptLink(int listener) {
     UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN) return Status(Code::kInProgress, "nobody connects");
+      if (errno == EAGAIN) return Status(Code::kInProgress, "no connection yet");
       return SystemError("accepting a process of this host", errno);
     }
     const std::optional<ucred> peer = PeerOf(socket.get());
@@ -180,7 +180,7 @@ Result<LinkClient> AcceptLink(int listener) {
 Result<UniqueFd> ConnectLink(const std::string& abstract_name) {
   Result<UniqueFd> fd = ConnectLinkIfAny(abstract_name);
   if (!fd.ok() || fd->valid()) return fd;
-  return Aborted("nobody listens at the agent's address @" + abstract_name +
+  return Aborted("no process listens at the agent's address @" + abstract_name +
                  "; has its job ended?");
 }
 

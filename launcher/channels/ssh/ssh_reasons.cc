@@ -77,7 +77,7 @@ std::string UserFile(const SshConfig& config) {
 std::string CannotResolve(const SshConfig& config, const std::string& why) {
   bool renamed = config.hostname != config.host;
   return (renamed ? "its HostName " + Quoted(config.hostname) : std::string("its name")) +
-         " leads to no address: " + why +
+         " cannot be resolved: " + why +
          "; check the spelling, or give it a HostName in ~/.ssh/config";
 }
 

@@ -115,7 +115,7 @@ void FindFaultsOfGpus(FindingGroups& groups) {
       Severity::kError,
       [](const GpuFaults& gpu) -> std::string {
         if (gpu.memory == "broken") return "has broken memory that could not be replaced";
-        return gpu.mode == "prohibited" ? "lets nobody compute (compute mode Prohibited)" : "";
+        return gpu.mode == "prohibited" ? "refuses all work (compute mode Prohibited)" : "";
       },
       "leave the GPU out with CUDA_VISIBLE_DEVICES; an administrator has to look at it");
   add(

@@ -95,7 +95,7 @@ Status TreeRouter::CheckDirect(uint32_t host, const ToDriver& message, bool star
 
 Result<std::vector<std::pair<uint32_t, ToDriver>>> TreeRouter::Open(uint32_t host,
                                                                     const TreeUp& batch) const {
-  if (flat()) return InvalidArgument("its agent speaks of a tree where there is none");
+  if (flat()) return InvalidArgument("its agent sent a message of a tree, but there is none");
   auto messages = tree_->Open(NumberOf(host), batch);
   if (!messages.ok()) return messages.status();
   for (auto& [from, message] : *messages) from = hosts_[from];

@@ -122,7 +122,7 @@ Status MeshDriver::Outcome(MeshWaiter& waiter) {
   // A look that found nothing is no news, and there are many of them.
   if (waiter.only_looks()) return {Code::kInProgress, ""};
   return {Code::kInProgress,
-          Format("rank {} waited in vain for {}", rank_,
+          Format("rank {} has received nothing from {}", rank_,
                  awaited->peer == kAnyMeshPeer ? "any rank" : reactor_.NameOf(awaited->peer))};
 }
 

@@ -363,8 +363,8 @@ TEST_F(Members, AChildThatSpeaksOfOthersRanksIsLeft) {
   EXPECT_EQ(Told<TreeUp>()[0].entries[0].message, EncodeToDriver(WorkerStarted{1, 11}));
   ASSERT_EQ(Told<AgentWarning>().size(), 1U);
   EXPECT_EQ(Told<AgentWarning>()[0].text,
-            "it closed its connection to host 1 in the tree of agents: its agent speaks of rank 0, "
-            "which it does not have");
+            "it closed its connection to host 1 in the tree of agents: its agent reported "
+            "unknown rank 0");
   EXPECT_EQ(at_child_.lost[0].code(), Code::kAborted);
   member.Close();
   hostile.Close();

@@ -213,7 +213,7 @@ TEST(Findings, OneBadHostOfFourIsNamedWithWhatToDo) {
       {"gpu", [](HostReport& h) { h.facts.gpu_faults[1].memory = "broken"; },
        "GPU 1 has broken memory"},
       {"gpu", [](HostReport& h) { h.facts.gpu_faults[0].mode = "prohibited"; },
-       "GPU 0 lets nobody compute"},
+       "GPU 0 refuses all work"},
       {"gpu", [](HostReport& h) { h.facts.gpu_faults[1] = {2, "reset", "", "", false, {}}; },
        "GPU 1 has had 2 uncorrected memory errors and replaces the bad rows"},
       {"gpu", [](HostReport& h) { h.facts.gpu_faults[0].slowed = "heat"; },

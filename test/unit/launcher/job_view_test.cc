@@ -137,7 +137,9 @@ TEST(JobView, HeadsOfRingsSurviveJson) {
 TEST(JobView, TheTableHasALineForEachRank) {
   const JobView view = View({Rank(0, 0.5), Rank(1, 0.01)});
   const std::string table = ViewTable(view, {}, false);
-  EXPECT_THAT(table, HasSubstr("rank 1 is waited for: it waits 1 % of the time, the others 50 %"));
+  EXPECT_THAT(
+      table,
+      HasSubstr("the other ranks wait for rank 1: it waits 1 % of the time, the others 50 %"));
   EXPECT_THAT(table, HasSubstr("ALLREDUCE grad"));
   EXPECT_THAT(table, HasSubstr("5.00 MB"));
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 6);
@@ -169,7 +171,7 @@ TEST(JobView, ForeignTextIsMadeSafe) {
 TEST(JobView, OneLineSaysHowItFares) {
   EXPECT_EQ(ViewSummary(View({Rank(0, 0.5), Rank(1, 0.01)})),
             "2 ranks, generation 2, 2.00 steps/s, 100 operations/s, 5.00 MB/s, waiting 50 %, "
-            "rank 1 is waited for: it waits 1 % of the time, the others 50 %");
+            "the other ranks wait for rank 1: it waits 1 % of the time, the others 50 %");
   EXPECT_EQ(ViewSummary({}), "0 ranks");
 }
 

@@ -75,8 +75,7 @@ TEST_F(RecorderMessagesTest, AHostCountsForItsOwnWorkersOnly) {
   CountsTold told;
   told.workers.emplace_back();  // worker 0
   EXPECT_TRUE(messages_.Take(0, told).ok());
-  EXPECT_EQ(messages_.Take(1, told).message(),
-            "its agent speaks of worker 0, which it does not have");
+  EXPECT_EQ(messages_.Take(1, told).message(), "its agent reported unknown worker 0");
 }
 
 TEST(CheckWorker, AWorkerBelongsToOneHost) {
