@@ -48,7 +48,7 @@ bool IsUsable(const ExchangeSample& sample) {
          std::isfinite(sample.copy_us) && sample.copy_us >= 0;
 }
 
-bool IsNumber(const SeenOperation& seen) {
+bool IsNumber(const ObservedOperation& seen) {
   return std::isfinite(seen.ready_us) && std::isfinite(seen.done_us) && std::isfinite(seen.bytes) &&
          seen.bytes >= 0;
 }
@@ -60,7 +60,7 @@ struct Rest {
 
 // The longest time in which nothing is under way. Operations as they become ready; the step comes
 // back: an operation that is later in this one was earlier in the one before.
-Rest LongestRest(const std::vector<SeenOperation>& operations, double period_us) {
+Rest LongestRest(const std::vector<ObservedOperation>& operations, double period_us) {
   std::vector<double> later(operations.size() + 1, -kNever);
   for (size_t i = operations.size(); i-- > 0;)
     later[i] = std::max(later[i + 1], operations[i].done_us - period_us);
@@ -120,8 +120,8 @@ Result<ExchangeCosts> FitCosts(std::span<const ExchangeSample> samples) {
   return ExchangeCosts{alpha, beta, copied_bytes > 0 ? copy_us / copied_bytes : 0};
 }
 
-Result<StepModel> StepModel::Make(const ExchangeCosts& costs, std::vector<SeenOperation> operations,
-                                  double period_us) {
+Result<StepModel> StepModel::Make(const ExchangeCosts& costs,
+                                  std::vector<ObservedOperation> operations, double period_us) {
   const size_t count = operations.size();
   if (count < 2) return InvalidArgument("a step has fewer than two collectives");
   if (!std::all_of(operations.begin(), operations.end(), IsNumber) || !std::isfinite(period_us) ||
@@ -134,7 +134,7 @@ Result<StepModel> StepModel::Make(const ExchangeCosts& costs, std::vector<SeenOp
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < count; ++i) {
     const size_t at = (first + i) % count;
-    const SeenOperation& seen = operations[at];
+    const ObservedOperation& seen = operations[at];
     const double moved = (at < first ? period_us : 0) - operations[first].ready_us;
     tensors.push_back({seen.ready_us + moved, seen.bytes, seen.fuses});
   }

@@ -39,7 +39,7 @@ struct ExchangeCosts {
 Result<ExchangeCosts> FitCosts(std::span<const ExchangeSample> samples);
 
 // One collective between hosts in a step that has run.
-struct SeenOperation {
+struct ObservedOperation {
   double ready_us = 0;  // since any moment: this host had the tensor ready
   double done_us = 0;   // since the same moment
   double bytes = 0;
@@ -52,8 +52,8 @@ class StepModel {
   // step is found where nothing is under way for the longest time. kInvalidArgument where there are
   // fewer than 2 operations, where a value is not a number, and where no such moment exists: steps
   // that overlap are not predicted.
-  static Result<StepModel> Make(const ExchangeCosts& costs, std::vector<SeenOperation> operations,
-                                double period_us);
+  static Result<StepModel> Make(const ExchangeCosts& costs,
+                                std::vector<ObservedOperation> operations, double period_us);
 
   // The time of a step where at most `fusion_bytes`, at least 1, travel together.
   double StepUs(double fusion_bytes) const;

@@ -54,7 +54,7 @@ enum class StdinTo : uint8_t { kNone = 0, kRank0 = 1, kAll = 2 };
 enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2, kGpu = 3 };
 
 // Which GPUs of its host a worker sees.
-enum class SeenGpus : uint8_t { kAll = 0, kOne = 1, kNear = 2 };
+enum class GpuVisibility : uint8_t { kAll = 0, kOne = 1, kNear = 2 };
 
 // Which events a timeline keeps where a limit does not hold all.
 enum class TimelineKeep : uint8_t { kFirst, kLast };

@@ -107,7 +107,7 @@ struct Settings {
   StdinTo stdin_to = StdinTo::kNone;
   bool stock_horovod = false;  // workers do not use our runtime
   BindTo bind_to = BindTo::kNone;
-  SeenGpus gpus = SeenGpus::kAll;
+  GpuVisibility gpus = GpuVisibility::kAll;
   bool gpu_graphs = false;
   std::string torch_backend;  // gloo or hvd: what a script gets that asks for gloo
   int omp_threads = 0;        // 0: the share of cores, -1: left alone

@@ -19,8 +19,8 @@ constexpr std::array<std::string_view, 10> kActivities = {"",
 // As Horovod calls them: its broadcast is a BCAST here.
 constexpr std::array<std::string_view, 5> kExchanged = {"ALLREDUCE", "ALLGATHER", "BCAST",
                                                         "ALLTOALL", "REDUCESCATTER"};
-constexpr std::array<std::string_view, 8> kWays = {"",      "announcement", "in place", "copied",
-                                                   "alone", "direct",       "sliced",   "tree"};
+constexpr std::array<std::string_view, 8> kAlgorithms = {
+    "", "announcement", "in place", "copied", "alone", "direct", "sliced", "tree"};
 
 template <size_t N>
 std::string_view Entry(const std::array<std::string_view, N>& names, size_t number) {
@@ -35,6 +35,8 @@ std::string ActivityName(TraceActivity activity, uint8_t collective) {
   return name;
 }
 
-std::string_view WayName(TraceWay way) { return Entry(kWays, static_cast<size_t>(way)); }
+std::string_view AlgorithmName(TraceAlgorithm algorithm) {
+  return Entry(kAlgorithms, static_cast<size_t>(algorithm));
+}
 
 }  // namespace hvd

@@ -22,7 +22,7 @@ enum class TraceActivity : uint8_t {
   kHandOut = 9,       // from the leader of the host into the output of this rank
 };
 
-enum class TraceWay : uint8_t {
+enum class TraceAlgorithm : uint8_t {
   kUnsaid = 0,
   kAnnouncement = 1,  // the data travel in the announcement, each rank combines them for itself
   kInPlace = 2,       // combined where they lie, in shared memory
@@ -37,7 +37,7 @@ enum class TraceWay : uint8_t {
 // "GLOO_ALLREDUCE". Empty for kNone and for numbers without a name.
 std::string ActivityName(TraceActivity activity, uint8_t collective);
 // "sliced" and so on; empty for kUnsaid and for numbers without a name.
-std::string_view WayName(TraceWay way);
+std::string_view AlgorithmName(TraceAlgorithm algorithm);
 
 }  // namespace hvd
 

@@ -31,8 +31,8 @@ TraceActivity ActivityIn(uint16_t part) { return static_cast<TraceActivity>(part
 
 // Empty where the record does not say it; otherwise behind other members.
 std::string WayMember(uint16_t part) {
-  const std::string_view way = WayName(static_cast<TraceWay>(part >> 8U));
-  return way.empty() ? "" : "," + Member("algorithm", JsonText(way));
+  const std::string_view algorithm = AlgorithmName(static_cast<TraceAlgorithm>(part >> 8U));
+  return algorithm.empty() ? "" : "," + Member("algorithm", JsonText(algorithm));
 }
 
 std::string LinkArgs(const TraceRecord& record) {

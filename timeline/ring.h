@@ -52,9 +52,9 @@ struct TraceRecord {
 
   static constexpr uint16_t kLastPiece = 0x8000;
   static constexpr size_t kNameBytes = 24;  // of text in one record of a name
-  static constexpr uint16_t PartOf(TraceActivity activity, TraceWay way) {
+  static constexpr uint16_t PartOf(TraceActivity activity, TraceAlgorithm algorithm) {
     return static_cast<uint16_t>(unsigned{static_cast<uint8_t>(activity)} |
-                                 unsigned{static_cast<uint8_t>(way)} << 8U);
+                                 unsigned{static_cast<uint8_t>(algorithm)} << 8U);
   }
   bool operator==(const TraceRecord&) const = default;
 };

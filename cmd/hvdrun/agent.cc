@@ -105,7 +105,7 @@ int RunDialed(const std::string& job_id) {
   if (!line.ok()) {
     std::string words = AgentGreeting(job_id);
     words.back() = ' ';
-    WriteAll(STDOUT_FILENO, words + UnconnectedWords(line.status().message()) + "\n");
+    WriteAll(STDOUT_FILENO, words + UnconnectedText(line.status().message()) + "\n");
     return kUnconnected;
   }
   return RunUnderWarden(job_id, [&](WardenLine warden) {

@@ -32,7 +32,7 @@ void Say(const std::string& sentence) { WriteAll(STDERR_FILENO, "hvdrun: " + sen
 
 // All of its workers run; of an elastic job, one does.
 bool WorkersRun(const DetachedJob& job) {
-  for (const DriverSeen& driver : AskDrivers(kAskLimit)) {
+  for (const DriverReply& driver : AskDrivers(kAskLimit)) {
     if (driver.job != job.id || !driver.counts) continue;
     const JobCounts& counts = *driver.counts;
     return counts.alive > 0 && (job.elastic || counts.alive == counts.size);

@@ -49,7 +49,7 @@ Status CheckArguments(const std::string& program, const MpiVersion& version,
   const size_t none = command.size();
   for (const auto& [said, text] : {std::pair("--mpi-args", settings.mpi_args),
                                    std::pair("--binding-args", settings.binding_args)}) {
-    Result<std::vector<std::string>> words = MpiWords(said, text);
+    Result<std::vector<std::string>> words = SplitMpiArgs(said, text);
     if (!words.ok()) return words.status();
     command.insert(command.end(), words->begin(), words->end());
   }

@@ -10,8 +10,8 @@ void SendPulse(int fd, const Pulse& pulse) {
   [[maybe_unused]] ssize_t written = ::write(fd, &pulse, sizeof pulse);
 }
 
-HeartbeatSeen OnHeartbeat(int fd) {
-  HeartbeatSeen heard;
+PulseReading OnHeartbeat(int fd) {
+  PulseReading heard;
   Pulse pulse;
   while (true) {
     ssize_t got = ::read(fd, &pulse, sizeof pulse);  // whole pulses: they are shorter than PIPE_BUF

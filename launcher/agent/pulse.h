@@ -28,11 +28,11 @@ void SendPulse(int fd, const Pulse& pulse);
 
 // Warden. The newest pulse in the pipe, which does not block; `ended`: the agent has closed its
 // end.
-struct HeartbeatSeen {
+struct PulseReading {
   std::optional<Pulse> newest;
   bool ended = false;
 };
-HeartbeatSeen OnHeartbeat(int fd);
+PulseReading OnHeartbeat(int fd);
 
 // When the warden ends the agent: after so many looks in a row without a pulse while nobody bears
 // the stream. Looks are counted, not time: a machine that was suspended has missed none. While the

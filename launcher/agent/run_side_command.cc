@@ -37,7 +37,7 @@ int RunResume(const std::string& job_id, const std::string& address) {
   Result<UniqueFd> agent = ConnectLinkIfAny(address);
   if (!agent.ok() || !agent->valid()) {
     std::string why = agent.ok() ? "" : ": " + agent.status().message();
-    WriteAll(STDOUT_FILENO, NoAgentWords(job_id) + why + "\n");
+    WriteAll(STDOUT_FILENO, NoAgentText(job_id) + why + "\n");
     return kNobodyThere;
   }
   WriteAll(STDOUT_FILENO, AgentGreeting(job_id));

@@ -51,7 +51,7 @@ void WatchPulse(pid_t agent, int pulses, Bearer bearer) {
   while (true) {
     pollfd line{pulses, POLLIN, 0};
     ::poll(&line, 1, static_cast<int>(kLookMs));
-    HeartbeatSeen heard = OnHeartbeat(pulses);
+    PulseReading heard = OnHeartbeat(pulses);
     if (heard.newest) {
       bearer.Is(heard.newest->bearer);
       watch.Heard(*heard.newest);

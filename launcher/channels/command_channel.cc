@@ -31,11 +31,11 @@ std::vector<std::string> CommandEnvironment() {
 
 CommandChannel::CommandChannel(asio::io_context& io, std::vector<std::string> command,
                                CommandEndReader read_end, std::shared_ptr<LocalFamily> family,
-                               CommandWordsReader read_words)
+                               CommandOutputReader read_words)
     : io_(io),
       command_(std::move(command)),
       read_end_(std::move(read_end)),
-      read_words_(std::move(read_words)),
+      read_output_(std::move(read_words)),
       family_(std::move(family)),
       child_signal_(io, SIGCHLD),
       limit_(io) {}
@@ -63,7 +63,7 @@ void CommandChannel::Open(ChannelObserver& observer) {
                        [this] { observer_->OnWritable(); }, [this] { OnStreamEnd(); }});
   errors_ = std::make_unique<BytePump>(
       io_, std::move(said), UniqueFd(),
-      BytePumpHandlers{[this](std::string_view bytes) { OnWords(bytes); }, [] {},
+      BytePumpHandlers{[this](std::string_view bytes) { OnCommandOutput(bytes); }, [] {},
                        [this] {
                          errors_ended_ = true;
                          EndIfOver();
@@ -82,10 +82,10 @@ void CommandChannel::OnBytes(std::string_view bytes) {
   observer_->OnBytes(bytes);
 }
 
-void CommandChannel::OnWords(std::string_view words) {
+void CommandChannel::OnCommandOutput(std::string_view words) {
   said_.append(words);
   if (said_.size() > 2 * kMostSaid) said_.erase(0, said_.size() - kMostSaid);
-  if (read_words_) read_words_(said_);
+  if (read_output_) read_output_(said_);
 }
 
 void CommandChannel::Close() {

@@ -29,13 +29,13 @@ struct CommandEnd {
 // Tells the meaning of that end. Pure.
 using CommandEndReader = std::function<ChannelEnd(const CommandEnd&)>;
 // Gets the stderr of the program as it comes: each time the last part of all so far.
-using CommandWordsReader = std::function<void(const std::string& said)>;
+using CommandOutputReader = std::function<void(const std::string& said)>;
 
 class CommandChannel final : public HostChannel {
  public:
   // `family` is that of all channels of this process.
   CommandChannel(asio::io_context& io, std::vector<std::string> command, CommandEndReader read_end,
-                 std::shared_ptr<LocalFamily> family, CommandWordsReader read_words = nullptr);
+                 std::shared_ptr<LocalFamily> family, CommandOutputReader read_words = nullptr);
 
   void Open(ChannelObserver& observer) override;
   size_t Write(std::string_view bytes) override;
@@ -45,7 +45,7 @@ class CommandChannel final : public HostChannel {
  private:
   void WaitForChild();
   void OnBytes(std::string_view bytes);
-  void OnWords(std::string_view words);
+  void OnCommandOutput(std::string_view words);
   void OnStreamEnd();
   void EndIfOver();
   void Finish(ChannelEnd end);
@@ -53,7 +53,7 @@ class CommandChannel final : public HostChannel {
   asio::io_context& io_;
   std::vector<std::string> command_;
   CommandEndReader read_end_;
-  CommandWordsReader read_words_;  // perhaps null
+  CommandOutputReader read_output_;  // perhaps null
   std::shared_ptr<LocalFamily> family_;
   ChannelObserver* observer_ = nullptr;
   asio::signal_set child_signal_;

@@ -22,7 +22,7 @@ int CodeOf(const CommandEnd& end) {
 
 }  // namespace
 
-std::string LastWords(const std::string& said) {
+std::string LastOutput(const std::string& said) {
   std::vector<std::string> lines;
   std::istringstream stream(said);
   for (std::string line; std::getline(stream, line);) {
@@ -39,7 +39,7 @@ std::string LastWords(const std::string& said) {
 std::string EndOfAgent(const CommandEnd& end) {
   const int code = CodeOf(end);
   if (code == 0) return end.connected ? "" : "it ended before the agent said a word";
-  std::string words = LastWords(end.said);
+  std::string words = LastOutput(end.said);
   std::string text = code > kSignalBase
                          ? Format("the agent was ended by signal {}", code - kSignalBase)
                          : Format("the agent ended with exit code {}", code);

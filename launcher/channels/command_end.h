@@ -10,7 +10,7 @@
 namespace hvd {
 
 // The last lines that are no chatter, safe to print.
-std::string LastWords(const std::string& said);
+std::string LastOutput(const std::string& said);
 // The words for an agent's own end as seen through a program that passes exit codes on; empty: it
 // ended well.
 std::string EndOfAgent(const CommandEnd& end);

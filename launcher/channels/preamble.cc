@@ -16,7 +16,7 @@ std::optional<std::string> Preamble::Take(std::string_view bytes) {
   return rest;
 }
 
-std::optional<std::string> Preamble::TakeWords() {
+std::optional<std::string> Preamble::PopSuffix() {
   if (over_) return std::nullopt;
   const std::string begins = greeting_.substr(0, greeting_.size() - 1) + " ";
   size_t at = said_.find(begins);

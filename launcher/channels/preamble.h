@@ -22,7 +22,7 @@ class Preamble {
   std::optional<std::string> Take(std::string_view bytes);
   // The next line that began as the greeting does and went on with these words; said() then leaves
   // it out.
-  std::optional<std::string> TakeWords();
+  std::optional<std::string> PopSuffix();
   bool over() const { return over_; }
   bool too_long() const { return !over_ && said_.size() > kMost; }
   // The last line that was said, for messages.

@@ -141,7 +141,7 @@ class RetryingChannel::Tries final : public ChannelObserver,
       held_;          // of a further try, until it is clear that it is more than the last
   std::string sent_;  // before the first byte came
   size_t again_ = 0;  // so much of it this try has been given
-  int tries_ = 0;     // in vain
+  int tries_ = 0;     // that failed
   bool came_further_ = false, heard_ = false, closed_ = false, over_ = false;
   bool want_writable_ = false;
 };

@@ -78,7 +78,7 @@ std::optional<std::string> EndOfTask(std::string_view words) {
   constexpr std::string_view kExited = "Exited with exit code ";
   if (words == "Terminated") return kTerminated;
   if (words.find("Out Of Memory") != words.npos) return "Slurm ended the step: out of memory";
-  if (!words.starts_with(kExited)) return "the agent was ended: " + LastWords(std::string(words));
+  if (!words.starts_with(kExited)) return "the agent was ended: " + LastOutput(std::string(words));
   words.remove_prefix(kExited.size());
   int code = 0;
   std::from_chars(words.data(), words.data() + words.size(), code);
@@ -171,8 +171,8 @@ ChannelEnd ReadSrunEnd(const CommandEnd& end) {
     return {stage, kTerminated};
   if (end.connected) return {stage, EndOfAgent(end)};
   if (const char* reason = MeaningOf(kRefusals, end.said))
-    return {stage, std::string(reason) + ": " + LastWords(end.said)};
-  const std::string words = LastWords(end.said);
+    return {stage, std::string(reason) + ": " + LastOutput(end.said)};
+  const std::string words = LastOutput(end.said);
   return {stage, "srun " +
                      (WIFSIGNALED(end.wait_status)
                           ? Format("was ended by signal {}", WTERMSIG(end.wait_status))
@@ -181,7 +181,7 @@ ChannelEnd ReadSrunEnd(const CommandEnd& end) {
                      "; --launcher ssh goes another way"};
 }
 
-std::optional<ChannelEnd> ReadSrunWords(const std::string& said, const std::string& node) {
+std::optional<ChannelEnd> ParseSrunOutput(const std::string& said, const std::string& node) {
   const std::optional<std::string> reason = EndOfNode(said, node);
   if (!reason) return std::nullopt;
   const char* of_step = MeaningOf(kEndsOfSteps, said);                    // says more
@@ -191,7 +191,7 @@ std::optional<ChannelEnd> ReadSrunWords(const std::string& said, const std::stri
 
 ChannelEnd ReadSrunStepEnd(const CommandEnd& end, const std::string& node) {
   if (!end.connected) return ReadSrunEnd(end);
-  if (std::optional<ChannelEnd> read = ReadSrunWords(end.said, node)) return *read;
+  if (std::optional<ChannelEnd> read = ParseSrunOutput(end.said, node)) return *read;
   if (const char* reason = MeaningOf(kEndsOfSteps, end.said))
     return {ChannelStage::kRunning, reason};
   if (const char* reason = MeaningOf(kAborted, end.said)) return {ChannelStage::kRunning, reason};

@@ -35,7 +35,7 @@ std::vector<std::string> SrunStepCommand(const std::vector<SrunNode>& nodes,
                                          const std::string& remote_command);
 // The end of this node or of its task by the words of srun so far; nothing as long as they live,
 // and where Slurm may say more in a moment.
-std::optional<ChannelEnd> ReadSrunWords(const std::string& said, const std::string& node);
+std::optional<ChannelEnd> ParseSrunOutput(const std::string& said, const std::string& node);
 // The meaning of the end of the whole step for this node. No reason: its task ended well.
 ChannelEnd ReadSrunStepEnd(const CommandEnd& end, const std::string& node);
 

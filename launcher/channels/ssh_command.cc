@@ -131,7 +131,7 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
   }
   if (!own_failure) return EndOfAgentIn(stage, end);
   if (end.connected) {
-    std::string words = LastWords(end.said);
+    std::string words = LastOutput(end.said);
     return {stage, "the connection was lost" + (words.empty() ? "" : ": " + words)};
   }
   for (const ErrorMeaning& meaning : kMeanings) {
@@ -142,12 +142,12 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
             may_pass};
   }
   return {ChannelStage::kConnect,
-          "ssh failed: " + LastWords(end.said) + "; try it by hand: ssh -v " + LoginText(host)};
+          "ssh failed: " + LastOutput(end.said) + "; try it by hand: ssh -v " + LoginText(host)};
 }
 
 ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end) {
   if (end.connected) return EndOfAgentIn(ChannelStage::kRunning, end);
-  std::string words = LastWords(end.said);
+  std::string words = LastOutput(end.said);
   std::string how = WIFSIGNALED(end.wait_status)
                         ? Format("was ended by signal {}", WTERMSIG(end.wait_status))
                         : Format("ended with exit code {}", WEXITSTATUS(end.wait_status));

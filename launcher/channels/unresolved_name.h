@@ -15,7 +15,7 @@ namespace hvd {
 // blank, and names under .invalid.
 bool MayResolveLater(std::string_view name);
 
-// How long to wait before the next try, after so many in vain: 0.1 s, 0.2, 0.4, then 0.8 s each.
+// The pause after so many attempts that failed: 0.1 s, 0.2, 0.4, then 0.8 s each.
 Duration PauseBeforeResolving(int tries);
 
 }  // namespace hvd

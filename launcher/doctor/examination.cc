@@ -37,13 +37,13 @@ void Examination::Begin(TimePoint now) {
 
 void Examination::Entered(uint32_t host, HostStage stage, TimePoint now) {
   now_ = now;
-  if (hosts_.IsOnItsWay(host)) hosts_.Enter(host, stage, now);
+  if (hosts_.IsConnecting(host)) hosts_.Enter(host, stage, now);
 }
 
 void Examination::Troubled(uint32_t host, HostStage stage, const std::string& reason,
                            TimePoint now) {
   now_ = now;
-  if (hosts_.IsOnItsWay(host)) hosts_.Trouble(host, stage, reason);
+  if (hosts_.IsConnecting(host)) hosts_.Trouble(host, stage, reason);
 }
 
 void Examination::Receive(uint32_t host, const ToDriver& message, TimePoint now) {
@@ -68,7 +68,7 @@ void Examination::Receive(uint32_t host, const ToDriver& message, TimePoint now)
 void Examination::On(uint32_t host, const AgentReady& ready) {
   ExaminedHost& h = hosts_[host];
   HostReport& report = report_.hosts[host];
-  if (!hosts_.IsOnItsWay(host)) return;
+  if (!hosts_.IsConnecting(host)) return;
   h.greeted = true;
   h.identity = ready.identity;
   report.version = Printable(ready.version);
@@ -83,7 +83,7 @@ void Examination::On(uint32_t host, const AgentReady& ready) {
   Send(host, h.clock.Ask(now_));
 }
 
-void Examination::On(uint32_t host, const TimeTold& told) {
+void Examination::On(uint32_t host, const TimeReply& told) {
   ClockQuestions& clock = hosts_[host].clock;
   if (report_.hosts[host].same_as || !clock.Receive(told, now_)) return;
   report_.hosts[host].clock = clock.skew();
@@ -172,7 +172,7 @@ void Examination::Stop(TimePoint now) {
 
 void Examination::GoOn() {
   if (phase_ == Phase::kReaching) {
-    if (hosts_.AnyOnItsWay()) return;
+    if (hosts_.AnyConnecting()) return;
     phase_ = Phase::kProving;
     hosts_.MergeNames(now_);
     Prove();

@@ -92,11 +92,11 @@ void ExaminedHosts::ForgiveTheLost(const ProbedHosts& probed) {
   }
 }
 
-bool ExaminedHosts::IsOnItsWay(uint32_t host) const {
+bool ExaminedHosts::IsConnecting(uint32_t host) const {
   return !hosts_[host].greeted && stages_.stage(host) != HostStage::kFailed;
 }
 
-bool ExaminedHosts::AnyOnItsWay() const {
+bool ExaminedHosts::AnyConnecting() const {
   for (uint32_t host = 0; host < hosts_.size(); ++host) {
     const HostStage stage = stages_.stage(host);
     if (stage != HostStage::kThere && stage != HostStage::kFailed) return true;
@@ -127,7 +127,7 @@ AskTime ClockQuestions::Ask(TimePoint now) {
   return AskTime{answered_};
 }
 
-bool ClockQuestions::Receive(const TimeTold& told, TimePoint now) {
+bool ClockQuestions::Receive(const TimeReply& told, TimePoint now) {
   if (!open_ || told.number != answered_) return false;
   open_ = false;
   ++answered_;

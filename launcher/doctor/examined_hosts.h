@@ -30,7 +30,7 @@ class ClockQuestions {
   // The next question; one at a time.
   AskTime Ask(TimePoint now);
   // False when nobody asked for this.
-  bool Receive(const TimeTold& told, TimePoint now);
+  bool Receive(const TimeReply& told, TimePoint now);
   // All questions are answered.
   bool over() const { return answered_ == kQuestions; }
   // By the answers so far; nothing before the first.
@@ -71,7 +71,7 @@ class ExaminedHosts {
   size_t size() const { return hosts_.size(); }
   ExaminedHost& operator[](uint32_t host) { return hosts_[host]; }
 
-  // It has come to this stage; a try in this stage was in vain.
+  // It has come to this stage; an attempt in this stage failed.
   void Enter(uint32_t host, HostStage stage, TimePoint now);
   void Trouble(uint32_t host, HostStage stage, const std::string& reason);
   void Fail(uint32_t host, const std::string& trouble, TimePoint now);
@@ -89,8 +89,8 @@ class ExaminedHosts {
   void ForgiveTheLost(const ProbedHosts& probed);
 
   // Its agent has not greeted, and it has not failed.
-  bool IsOnItsWay(uint32_t host) const;
-  bool AnyOnItsWay() const;
+  bool IsConnecting(uint32_t host) const;
+  bool AnyConnecting() const;
   bool IsLost(uint32_t host) const { return !hosts_[host].open; }
   // The host answers what the others ask, and has an agent for the next question.
   bool Takes(uint32_t host) const;

@@ -67,7 +67,7 @@ void AgentMessages::On(uint32_t host, const AgentPath&) {
   IsReady(host);
 }
 
-void AgentMessages::On(uint32_t host, CommandSeen& seen) {
+void AgentMessages::On(uint32_t host, CommandReport& seen) {
   parts_.facts[host].command = std::move(seen.facts);
   IsReady(host);
 }
@@ -97,7 +97,7 @@ void AgentMessages::AskTimeIfDue(uint32_t host, TimePoint now) {
     parts_.agents.Send(host, *question);
 }
 
-void AgentMessages::On(uint32_t host, const TimeTold& told) {
+void AgentMessages::On(uint32_t host, const TimeReply& told) {
   if (std::optional<ClockReading> reading = parts_.clock_schedule.Take(host, told, now_))
     parts_.events.Push(ClockRead{host, *reading});
   AskTimeIfDue(host, now_);
@@ -135,7 +135,7 @@ void AgentMessages::On(uint32_t host, PutKey& put) {
   if (event) parts_.events.Push(*event);
 }
 
-void AgentMessages::On(uint32_t, const StallSeen& seen) {
+void AgentMessages::On(uint32_t, const StallReport& seen) {
   if (seen.generation != parts_.state.generation || parts_.state.asked()) return;
   parts_.stalls.Begin(parts_.options.plan, seen, now_);
   parts_.tick_moved = true;
@@ -167,7 +167,7 @@ void AgentMessages::On(uint32_t host, const ScriptObserved& observed) {
   TellScriptStall(now_);
 }
 
-void AgentMessages::On(uint32_t host, const FlightTold& told) {
+void AgentMessages::On(uint32_t host, const FlightReply& told) {
   for (const FlightRecord& record : told.records) {
     if (Status own = CheckWorker(record.worker, host, parts_.state.plan.ranks); !own.ok())
       return parts_.agents.BreakUnless(host, own);

@@ -145,7 +145,7 @@ class Driver final : public AgentConnectionObserver {
   void LeaveElasticRecord(const JobEvent& event, const Decision& decision);
   TakeoverRecord BeginRecord() const;
   void Leave(const TakeoverRecord& record);
-  std::string LastWords() const;
+  std::string LastOutput() const;
   void OpenTimeline();
   void CloseTimelines();
   void OpenLive();
@@ -439,7 +439,7 @@ TakeoverRecord Driver::BeginRecord() const {
   if (state.phase >= JobPhase::kFinishing) {
     record.is_over = 1;
     record.exit_code = ExitCode(state);
-    record.report = LastWords();
+    record.report = LastOutput();
   }
   return record;
 }
@@ -497,7 +497,7 @@ int Driver::Finish() {
   const std::optional<TakeoverRecord>& record = parts_.options.taken_over;
   const bool was_over = record && record->is_over != 0;
   const std::string last =
-      was_over ? record->report : LastWords() + WriteErrorFileIfFailed(state, parts_.options);
+      was_over ? record->report : LastOutput() + WriteErrorFileIfFailed(state, parts_.options);
   const auto patience = EndedByItself(state) ? kPatience : kOutputLimit;
   if (function_channel_) function_channel_->Finish(patience);
   parts_.screen.Finish(last, patience);
@@ -505,7 +505,7 @@ int Driver::Finish() {
   return code != 0 ? code : parts_.screen.exit_code();
 }
 
-std::string Driver::LastWords() const {
+std::string Driver::LastOutput() const {
   const std::string recorded =
       parts_.state.failure ? parts_.flights.LinesOfFailure(parts_.options.plan.size()) : "";
   return Report(parts_.state, PlaceOfTraceback(parts_)) + recorded + Hint(parts_) +

@@ -16,7 +16,7 @@ Status RecorderMessages::Take(uint32_t host, const TraceRecords& records) {
   return Status::Ok();
 }
 
-Status RecorderMessages::Take(uint32_t host, const CountsTold& told) {
+Status RecorderMessages::Take(uint32_t host, const CountsReply& told) {
   for (const WorkerCounts& counts : told.workers) {
     if (Status own = CheckWorker(counts.worker, host, parts_.state.plan.ranks); !own.ok())
       return own;
@@ -24,7 +24,7 @@ Status RecorderMessages::Take(uint32_t host, const CountsTold& told) {
   return parts_.live.Take(host, told);
 }
 
-Status RecorderMessages::Take(uint32_t host, const RingTold& told) {
+Status RecorderMessages::Take(uint32_t host, const RingReply& told) {
   if (host >= parts_.state.clocks.size()) return Status::Ok();
   if (told.number != kFailureDump) {
     parts_.live.Take(host, told);
@@ -38,7 +38,7 @@ Status RecorderMessages::Take(uint32_t host, const RingTold& told) {
   return Status::Ok();
 }
 
-Status RecorderMessages::Take(uint32_t host, const StacksTold& told) {
+Status RecorderMessages::Take(uint32_t host, const StacksReply& told) {
   for (const WorkerStacks& stacks : told.workers) {
     if (Status own = CheckWorker(stacks.worker, host, parts_.state.plan.ranks); !own.ok())
       return own;

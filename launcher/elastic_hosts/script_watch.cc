@@ -23,7 +23,7 @@ std::string ScriptText(const std::string& command) {
 }
 
 // ", which said 'no such cluster'": the last line that has text.
-std::string LastWords(std::string_view said) {
+std::string LastOutput(std::string_view said) {
   std::string_view last;
   LineReader lines(said);
   while (const auto line = lines.Next()) {
@@ -42,7 +42,7 @@ std::optional<SourceTrouble> TroubleOf(const std::string& command, const ScriptO
       return SourceTrouble{"not started", script + " cannot be started: " + outcome.reason};
     case How::kTooSlow:
       return SourceTrouble{"too slow", script + " took longer than " + SecondsText(limits.time) +
-                                           " and was ended" + LastWords(outcome.said)};
+                                           " and was ended" + LastOutput(outcome.said)};
     case How::kTooMuch:
       return SourceTrouble{
           "too much", Format("{} printed more than {} bytes and was ended", script, limits.output)};
@@ -54,7 +54,7 @@ std::optional<SourceTrouble> TroubleOf(const std::string& command, const ScriptO
   // As a shell says that there is no such program, or none that may be run.
   const bool hopeless =
       !outcome.end.by_signal && (outcome.end.value == 126 || outcome.end.value == 127);
-  return SourceTrouble{end, script + " ended with " + end + LastWords(outcome.said), hopeless};
+  return SourceTrouble{end, script + " ended with " + end + LastOutput(outcome.said), hopeless};
 }
 
 // Of output that is no list of hosts. `reason`: of ParseDiscoveredHosts().

@@ -25,15 +25,15 @@ std::string Text(const char (&text)[N]) {
   return Printable(std::string(text, ::strnlen(text, N)), N);
 }
 
-std::vector<WaitSeen> Waits(const RankBlock& block) {
-  std::vector<WaitSeen> waits;
+std::vector<OverdueWait> Waits(const RankBlock& block) {
+  std::vector<OverdueWait> waits;
   for (const WaitRecord& record : block.stalls.waits) {
-    if (std::optional<WaitSeen> wait = ReadWait(record)) waits.push_back(std::move(*wait));
+    if (std::optional<OverdueWait> wait = ReadWait(record)) waits.push_back(std::move(*wait));
   }
   return waits;
 }
 
-WaitFacts FactsOf(const WaitSeen& wait, TimePoint now) {
+WaitFacts FactsOf(const OverdueWait& wait, TimePoint now) {
   WaitFacts facts;
   facts.key = wait.key;
   facts.id = wait.id;
@@ -47,10 +47,10 @@ WaitFacts FactsOf(const WaitSeen& wait, TimePoint now) {
 }
 
 // Every thread that ever submitted is among those that wait.
-bool AllWait(const RankBlock& block, const std::vector<WaitSeen>& waits) {
+bool AllWait(const RankBlock& block, const std::vector<OverdueWait>& waits) {
   const std::optional<std::vector<uint32_t>> submitters = ReadSubmitters(block.stalls);
   return submitters && std::ranges::all_of(*submitters, [&](uint32_t thread) {
-           return std::ranges::find(waits, thread, &WaitSeen::thread) != waits.end();
+           return std::ranges::find(waits, thread, &OverdueWait::thread) != waits.end();
          });
 }
 
@@ -71,11 +71,13 @@ RankFacts FactsFromPage(const RankBlock& block, TimePoint now) {
   facts.last = Text(block.last.name);
   facts.finished = block.stalls.finished.load(std::memory_order_acquire);
   facts.last_finished = Text(block.stalls.finished_name);
-  std::vector<WaitSeen> waits = Waits(block);
-  const auto gone = [&](const WaitSeen& w) { return MillisecondsSince(w.seen_ns, now) > kGoneMs; };
+  std::vector<OverdueWait> waits = Waits(block);
+  const auto gone = [&](const OverdueWait& w) {
+    return MillisecondsSince(w.seen_ns, now) > kGoneMs;
+  };
   std::erase_if(waits, gone);
   if (waits.empty()) return facts;
-  for (const WaitSeen& wait : waits) facts.waits.push_back(FactsOf(wait, now));
+  for (const OverdueWait& wait : waits) facts.waits.push_back(FactsOf(wait, now));
   const std::optional<std::vector<uint64_t>> pending = ReadPending(block.stalls);
   facts.all_wait = pending && AllWait(block, waits) ? 1 : 0;
   if (pending) facts.pending = *pending;
@@ -84,19 +86,19 @@ RankFacts FactsFromPage(const RankBlock& block, TimePoint now) {
 
 Duration LongestWait(const RankBlock& block, TimePoint now) {
   int64_t longest = 0;
-  for (const WaitSeen& wait : Waits(block)) {
+  for (const OverdueWait& wait : Waits(block)) {
     if (MillisecondsSince(wait.seen_ns, now) <= kGoneMs)
       longest = std::max(longest, MillisecondsSince(wait.since_ns, now));
   }
   return std::chrono::milliseconds(longest);
 }
 
-std::optional<WaitSeen> StallWatch::FirstOverdue(const RankBlock& block, uint64_t generation,
-                                                 TimePoint now) {
+std::optional<OverdueWait> StallWatch::FirstOverdue(const RankBlock& block, uint64_t generation,
+                                                    TimePoint now) {
   constexpr int64_t kFirstMs = 10'000;
   if (first_reported_ == generation || block.stalls.finished.load(std::memory_order_acquire) != 0)
     return std::nullopt;
-  for (const WaitSeen& wait : Waits(block)) {
+  for (const OverdueWait& wait : Waits(block)) {
     if (MillisecondsSince(wait.since_ns, now) < kFirstMs ||
         MillisecondsSince(wait.seen_ns, now) > kGoneMs)
       continue;
@@ -106,14 +108,14 @@ std::optional<WaitSeen> StallWatch::FirstOverdue(const RankBlock& block, uint64_
   return std::nullopt;
 }
 
-std::optional<WaitSeen> StallWatch::Overdue(const RankBlock& block, TimePoint now) {
+std::optional<OverdueWait> StallWatch::Overdue(const RankBlock& block, TimePoint now) {
   const int64_t after = ReportedAfter(block.stalls);
   if (after <= 0) return std::nullopt;
-  const std::vector<WaitSeen> waits = Waits(block);
+  const std::vector<OverdueWait> waits = Waits(block);
   std::erase_if(next_ms_, [&](const auto& reported) {
-    return std::ranges::find(waits, reported.first, &WaitSeen::id) == waits.end();
+    return std::ranges::find(waits, reported.first, &OverdueWait::id) == waits.end();
   });
-  for (const WaitSeen& wait : waits) {
+  for (const OverdueWait& wait : waits) {
     const int64_t waited = MillisecondsSince(wait.since_ns, now);
     if (waited < after || MillisecondsSince(wait.seen_ns, now) > kGoneMs) continue;
     int64_t& next_ms = next_ms_[wait.id];

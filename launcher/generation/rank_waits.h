@@ -22,10 +22,11 @@ Duration LongestWait(const RankBlock& block, TimePoint now);
 // The wait of the rank that is overdue by its own limits and was not reported yet, if there is one.
 class StallWatch {
  public:
-  std::optional<WaitSeen> Overdue(const RankBlock& block, TimePoint now);
+  std::optional<OverdueWait> Overdue(const RankBlock& block, TimePoint now);
   // The first collective of a generation is reported sooner than others, since a generation that
   // cannot begin shows nothing else: once it has lasted for 10 s.
-  std::optional<WaitSeen> FirstOverdue(const RankBlock& block, uint64_t generation, TimePoint now);
+  std::optional<OverdueWait> FirstOverdue(const RankBlock& block, uint64_t generation,
+                                          TimePoint now);
 
  private:
   uint64_t first_reported_ = 0;          // the generation

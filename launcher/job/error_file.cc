@@ -32,7 +32,7 @@ const char* KindName(JobFailure::Kind kind) {
     case JobFailure::Kind::kInternal: return "internal";
     case JobFailure::Kind::kEnding: return "ending";
     case JobFailure::Kind::kStall: return "stall";
-    case JobFailure::Kind::kWay: return "connection";
+    case JobFailure::Kind::kRoute: return "connection";
     case JobFailure::Kind::kLauncher: return "launcher";
   }
   return "internal";

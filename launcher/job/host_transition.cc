@@ -28,7 +28,7 @@ void HostTransition::Take(const AgentFinished& event) {
 bool HostTransition::FailedOfIt(uint32_t host) const {
   if (state_.phase != JobPhase::kStopping || state_.asked()) return false;
   if (!state_.failure) return false;
-  if (state_.failure->kind == JobFailure::Kind::kWay) {
+  if (state_.failure->kind == JobFailure::Kind::kRoute) {
     return state_.plan.ranks[state_.failure->rank].host == host ||
            state_.plan.ranks[state_.failure->peer].host == host;
   }

@@ -157,7 +157,7 @@ class JobTransition {
     if (TakePlaceNews(change_, event)) LookAtHosts(change_);
   }
   void On(const LauncherEnded& event) { TakeLauncherEnd(change_, event); }
-  void On(const MemoryTold& event) {
+  void On(const MemoryReply& event) {
     if (change_.AtWork()) TakeMemory(members_, event);
   }
 
@@ -246,7 +246,7 @@ void JobTransition::On(const SilentRoute& event) {
     return Format("rank {} on {}", state_.ranks[worker].rank, HostOf(worker));
   };
   JobFailure ending;
-  ending.kind = JobFailure::Kind::kWay;
+  ending.kind = JobFailure::Kind::kRoute;
   ending.rank = *rank;
   ending.peer = *peer;
   ending.reason =

@@ -84,7 +84,7 @@ void LiveService::PublishView() {
   if (server_.has_viewers()) server_.Publish(ViewJson(View()));
 }
 
-Status LiveService::Take(uint32_t host, const CountsTold& told) {
+Status LiveService::Take(uint32_t host, const CountsReply& told) {
   for (const WorkerCounts& counts : told.workers) {
     if (counts.activity > RankActivity::kLeft)
       return InvalidArgument("its agent reported an unknown state of a rank");
@@ -152,7 +152,7 @@ void LiveService::AskNext() {
   });
 }
 
-void LiveService::Take(uint32_t host, const RingTold& told) {
+void LiveService::Take(uint32_t host, const RingReply& told) {
   if (!dump_ || told.number != dump_->number || dump_->hosts.front() != host) return;
   RingHead head;
   head.rank = told.world_rank;
@@ -165,7 +165,7 @@ void LiveService::Take(uint32_t host, const RingTold& told) {
   server_.Send(dump_->client, RingHeadJson(head) + "\n" + told.records);
 }
 
-void LiveService::Take(uint32_t host, const StacksTold& told) {
+void LiveService::Take(uint32_t host, const StacksReply& told) {
   if (!dump_ || told.number != dump_->number || dump_->hosts.front() != host) return;
   const JobView outline = hooks_.outline();
   for (const WorkerStacks& stacks : told.workers) {

@@ -94,7 +94,7 @@ WorkerCounts RecorderReader::CountsOf(const TracedRank& rank) const {
 void RecorderReader::Answer(const AskCounts& question) {
   clock_.Add(ReadTickPair());
   if (question.measure_ms > 0) Measure(std::chrono::milliseconds(question.measure_ms));
-  CountsTold told{question.number, generation_, SteadyNanoseconds(), {}};
+  CountsReply told{question.number, generation_, SteadyNanoseconds(), {}};
   for (const TracedRank& rank : ranks_) told.workers.push_back(CountsOf(rank));
   send_(told);
 }
@@ -104,7 +104,7 @@ void RecorderReader::Answer(const AskRings& question) {
   for (const TracedRank& rank : ranks_) {
     RingReader ring(page_.page.trace(rank.local_rank));
     std::vector<TraceRecord> records;
-    RingTold told{question.number, rank.worker, rank.rank, generation_, {}};
+    RingReply told{question.number, rank.worker, rank.rank, generation_, {}};
     (void)ring.Read(&records, SIZE_MAX);  // overwritten records are no loss of a dump
     StampInSteadyNs(records, ring.clock(), clock_);
     told.records.assign(reinterpret_cast<const char*>(records.data()),

@@ -27,9 +27,9 @@ class RecorderReader {
 
   // A generation has begun on this host; `fd` is that of its page.
   void UsePage(int fd, size_t bytes, uint64_t generation, std::vector<TracedRank> ranks);
-  // Answered by CountsTold.
+  // Answered by CountsReply.
   void Answer(const AskCounts& question);
-  // Answered by RingTold for each rank, then RingsOver.
+  // Answered by RingReply for each rank, then RingsOver.
   void Answer(const AskRings& question);
 
  private:

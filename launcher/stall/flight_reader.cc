@@ -181,7 +181,7 @@ void FlightReader::NoteFailure(uint32_t worker) {
     const auto asked = asked_for_.find(path);
     if (asked != asked_for_.end() && asked->second == StampOf(path)) continue;
     Result<std::vector<FlightGroup>> groups = ParseFlightDump(ReadOwn(path));
-    if (groups.ok()) send_(FlightTold{0, {{worker, rank, "", std::move(*groups)}}});
+    if (groups.ok()) send_(FlightReply{0, {{worker, rank, "", std::move(*groups)}}});
   }
 }
 

@@ -34,7 +34,7 @@ class FlightReader {
 
   // `folder`: where the workers have their pipes and dumps, unless the user has said otherwise.
   void Open(std::string folder) { folder_ = std::move(folder); }
-  // Asks those of the workers that can be asked; answered by FlightTold when all have written, or
+  // Asks those of the workers that can be asked; answered by FlightReply when all have written, or
   // after a few seconds. A question that has no answer yet is forgotten.
   void Answer(const AskFlight& question, const Workers& workers);
   // The worker has failed. A dump that it has written before is sent.
@@ -66,7 +66,7 @@ class FlightReader {
   asio::steady_timer timer_;
   const std::function<void(const ToDriver&)> send_;
   std::string folder_;  // empty: there is none
-  FlightTold answer_;
+  FlightReply answer_;
   std::vector<Dump> dumps_;
   TimePoint deadline_{};
   std::map<std::string, Stamp> asked_for_;  // dumps, by path

@@ -29,7 +29,7 @@ class FlightRounds {
   void Begin(ScriptStall stall, const std::vector<uint32_t>& hosts, TimePoint now);
   // No rank shows anything, and no stack a wait. Asks once a warning time.
   void Suspect(const std::vector<uint32_t>& hosts, Duration warning, TimePoint now);
-  void Take(uint32_t host, const FlightTold& answer);
+  void Take(uint32_t host, const FlightReply& answer);
   // The verdict, once it is complete, for a job of `size` ranks. Call it after each of these, and
   // at the tick.
   std::optional<ScriptStall> Result(uint32_t size, TimePoint now);

@@ -96,10 +96,10 @@ void RankExaminer::Look() {
     const TimePoint now = clock_.Now();
     longest = std::max(longest, LongestWait(*block, now));
     finished += block->stalls.finished.load(std::memory_order_acquire);
-    std::optional<WaitSeen> wait = watches_[slot].Overdue(*block, now);
+    std::optional<OverdueWait> wait = watches_[slot].Overdue(*block, now);
     if (!wait && elastic && generation > 1)
       wait = watches_[slot].FirstOverdue(*block, generation, now);
-    if (wait) send_(StallSeen{generation, generations_->world().RankOf(slot), wait->awaited});
+    if (wait) send_(StallReport{generation, generations_->world().RankOf(slot), wait->awaited});
   }
   if (elastic) ReportIdle(generation, longest, finished);
   look_timer_.expires_after(kLookEvery);

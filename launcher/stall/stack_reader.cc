@@ -66,7 +66,7 @@ void StackReader::Answer(const AskStacks& question, const Workers& workers) {
       pids,
       [this, number = question.number, workers, pids,
        installed](const OutsideStacks::Texts& texts) {
-        StacksTold told{number, {}};
+        StacksReply told{number, {}};
         for (size_t i = 0; i < workers.size(); ++i) {
           const auto found = texts.find(pids[i]);
           const std::string* text = found == texts.end() ? nullptr : &found->second;

@@ -36,7 +36,7 @@ class StackReader {
   StackReader(asio::io_context& io, std::function<void(const ToDriver&)> send)
       : outside_(io), send_(std::move(send)) {}
 
-  // Answered by StacksTold; a question that has no answer yet is forgotten.
+  // Answered by StacksReply; a question that has no answer yet is forgotten.
   void Answer(const AskStacks& question, const Workers& workers);
 
  private:

@@ -13,7 +13,7 @@ constexpr Duration kAnswerLimit = std::chrono::seconds(1);
 
 }  // namespace
 
-void StallRounds::Begin(const Plan& plan, const StallSeen& seen, TimePoint now) {
+void StallRounds::Begin(const Plan& plan, const StallReport& seen, TimePoint now) {
   if (round_.is_open() && generation_ == seen.generation) return;
   generation_ = seen.generation;
   second_ = false;

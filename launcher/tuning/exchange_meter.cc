@@ -53,7 +53,7 @@ void ExchangeMeter::Add(std::span<const TraceRecord> records) {
 // sample.
 void ExchangeMeter::End(const TraceRecord& done) {
   ExchangeSample sample;
-  SeenOperation seen{.done_us = 0, .fuses = done.collective == kAllreduceNumber};
+  ObservedOperation seen{.done_us = 0, .fuses = done.collective == kAllreduceNumber};
   bool waited = false, exchanged = false;
   for (size_t i = 0; i + 1 < activities_.size(); ++i) {
     const TraceRecord& record = activities_[i];
@@ -91,8 +91,8 @@ Result<StepModel> ExchangeMeter::Model(std::span<const TrainingStep> steps,
   const TrainingStep& step = MiddleOf(sorted);
   const double begin = static_cast<double>(step.begun_ns) / 1e3;
   const double period = static_cast<double>(step.duration_ns) / 1e3;
-  std::vector<SeenOperation> inside;
-  for (const SeenOperation& seen : operations_) {
+  std::vector<ObservedOperation> inside;
+  for (const ObservedOperation& seen : operations_) {
     if (seen.done_us > begin && seen.done_us <= begin + period) inside.push_back(seen);
   }
   const Result<ExchangeCosts> costs = FitCosts(samples_);

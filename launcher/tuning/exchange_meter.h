@@ -37,7 +37,7 @@ class ExchangeMeter {
   size_t ended_ = 0;                     // operations, with exchanges or without
   std::vector<TraceRecord> activities_;  // of the operation that comes next in the ring
   std::vector<ExchangeSample> samples_;
-  std::vector<SeenOperation> operations_;  // in microseconds of the stamps
+  std::vector<ObservedOperation> operations_;  // in microseconds of the stamps
 };
 
 }  // namespace hvd

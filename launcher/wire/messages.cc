@@ -74,7 +74,7 @@ void Fields(auto& f, MaybeConst<HoldCommits> auto& m) { f(m.generation); }
 void Fields(auto& f, MaybeConst<ActAtCommit> auto& m) {
   f(m.generation, m.commit, m.update, m.grace_ms);
 }
-void Fields(auto& f, MaybeConst<MemoryTold> auto& m) { f(m.rank, m.bytes); }
+void Fields(auto& f, MaybeConst<MemoryReply> auto& m) { f(m.rank, m.bytes); }
 void Fields(auto& f, MaybeConst<CommitsHeld> auto& m) { f(m.generation, m.most); }
 void Fields(auto& f, MaybeConst<AgentReady> auto& m) {
   f(m.pid, m.warden_pid, m.means, m.version, m.free_port, m.identity, m.slots, m.cpus);
@@ -111,7 +111,7 @@ void Fields(auto& f, MaybeConst<ConnectivityProbed> auto& m) {
   f(m.trouble, m.addresses, m.tree_record, m.reasons);
 }
 void Fields(auto& f, MaybeConst<LookAtCommand> auto& m) { f(m.program, m.path, m.directory); }
-void Fields(auto& f, MaybeConst<CommandSeen> auto& m) { f(m.facts); }
+void Fields(auto& f, MaybeConst<CommandReport> auto& m) { f(m.facts); }
 void Fields(auto& f, MaybeConst<UseRelay> auto& m) { f(m.host, m.hosts); }
 void Fields(auto& f, MaybeConst<RelayOpen> auto& m) { f(m.id, m.host, m.rank); }
 void Fields(auto& f, MaybeConst<RelayData> auto& m) { f(m.id, m.bytes); }
@@ -147,7 +147,7 @@ void Fields(auto& f, MaybeConst<ExamineHost> auto& m) {
   f(m.directory, m.interpreter, m.environment, m.limit_ms, m.silence_limit_ms);
 }
 void Fields(auto& f, MaybeConst<MeasurePair> auto& m) { f(m.number, m.peer, m.leads); }
-void Fields(auto& f, MaybeConst<TimeTold> auto& m) { f(m.number, m.wall_ns, m.steady_ns); }
+void Fields(auto& f, MaybeConst<TimeReply> auto& m) { f(m.number, m.wall_ns, m.steady_ns); }
 void Fields(auto& f, MaybeConst<HostExam> auto& m) { f(m.facts); }
 void Fields(auto& f, MaybeConst<PairMeasured> auto& m) {
   f(m.number, m.peer, m.trouble, m.address, m.latency_ns, m.bytes_a_second);
@@ -156,18 +156,18 @@ void Fields(auto& f, MaybeConst<ExamineRanks> auto& m) { f(m.number, m.generatio
 void Fields(auto& f, MaybeConst<AskCounts> auto& m) { f(m.number, m.measure_ms); }
 void Fields(auto& f, MaybeConst<AskRings> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<AskStacks> auto& m) { f(m.number); }
-void Fields(auto& f, MaybeConst<StacksTold> auto& m) { f(m.number, m.workers); }
+void Fields(auto& f, MaybeConst<StacksReply> auto& m) { f(m.number, m.workers); }
 void Fields(auto& f, MaybeConst<AskFlight> auto& m) { f(m.number); }
-void Fields(auto& f, MaybeConst<FlightTold> auto& m) { f(m.number, m.records); }
+void Fields(auto& f, MaybeConst<FlightReply> auto& m) { f(m.number, m.records); }
 void Fields(auto& f, MaybeConst<ScriptObserved> auto& m) { f(m.ranks); }
 void Fields(auto& f, MaybeConst<RingsOver> auto& m) { f(m.number); }
-void Fields(auto& f, MaybeConst<CountsTold> auto& m) {
+void Fields(auto& f, MaybeConst<CountsReply> auto& m) {
   f(m.number, m.generation, m.at_ns, m.workers);
 }
-void Fields(auto& f, MaybeConst<RingTold> auto& m) {
+void Fields(auto& f, MaybeConst<RingReply> auto& m) {
   f(m.number, m.rank, m.world_rank, m.generation, m.records);
 }
-void Fields(auto& f, MaybeConst<StallSeen> auto& m) { f(m.generation, m.waiting, m.awaited); }
+void Fields(auto& f, MaybeConst<StallReport> auto& m) { f(m.generation, m.waiting, m.awaited); }
 void Fields(auto& f, MaybeConst<GenerationIdle> auto& m) { f(m.generation, m.idle_ms); }
 void Fields(auto& f, MaybeConst<RanksExamined> auto& m) { f(m.number, m.generation, m.ranks); }
 void Fields(auto&, MaybeConst<FinishJob> auto&) {}

@@ -49,7 +49,7 @@ struct StartJob {
   // Of so many equal parts of this machine's cores, that of this agent.
   uint32_t machine_part = 0, machine_parts = 1;
   BindTo bind_to = BindTo::kNone;
-  SeenGpus gpus = SeenGpus::kAll;
+  GpuVisibility gpus = GpuVisibility::kAll;
   StdinTo stdin_to = StdinTo::kNone;
   uint8_t stdin_terminal =
       0;  // a person types it, and must see a prompt though its line has no end yet
@@ -147,7 +147,7 @@ struct ForwardSignal {
   uint32_t number = 0;  // from 1
   int32_t signal = 0;
 };
-// How much memory does this worker hold? Answered by MemoryTold, unless it has ended.
+// How much memory does this worker hold? Answered by MemoryReply, unless it has ended.
 struct AskMemory {
   uint32_t rank = 0;
 };
@@ -207,7 +207,7 @@ struct TreeDown {
 // A part of the tree lost its way to the driver, and with it perhaps what was on it: say again
 // which workers started and ended.
 struct Resend {};
-// What time is it there? Answered at once, by TimeTold.
+// What time is it there? Answered at once, by TimeReply.
 struct AskTime {
   uint32_t number = 0;
 };
@@ -254,22 +254,22 @@ struct ExamineRanks {
   std::vector<uint32_t> stacks;
 };
 
-// Asks for the work that the ranks of a host have done so far. Answered by CountsTold. For the time
-// given, they also measure how long they wait and count which of them is last.
+// Asks for the work that the ranks of a host have done so far. Answered by CountsReply. For the
+// time given, they also measure how long they wait and count which of them is last.
 struct AskCounts {
   uint32_t number = 0;
   uint32_t measure_ms = 0;
 };
-// Asks for the Python stacks of the workers that run on a host. Answered by StacksTold.
+// Asks for the Python stacks of the workers that run on a host. Answered by StacksReply.
 struct AskStacks {
   uint32_t number = 0;
 };
 // Asks for what PyTorch's flight recorders have recorded in the workers of a host. Answered by
-// FlightTold.
+// FlightReply.
 struct AskFlight {
   uint32_t number = 0;
 };
-// Asks for the contents of the trace rings of a host. Answered by RingTold for each rank of the
+// Asks for the contents of the trace rings of a host. Answered by RingReply for each rank of the
 // last generation, then RingsOver.
 struct AskRings {
   uint32_t number = 0;
@@ -397,7 +397,7 @@ struct ConnectivityProbed {
   std::vector<std::string> reasons;    // why there is no address, by the same numbers
 };
 // The answer to LookAtCommand.
-struct CommandSeen {
+struct CommandReport {
   CommandFacts facts;
 };
 // How fast the way to that host through the driver is. `trouble`: nothing came of it, and why.
@@ -415,7 +415,7 @@ struct AgentNote {
 struct AgentWarning {
   std::string text;
 };
-struct TimeTold {
+struct TimeReply {
   uint32_t number = 0;
   int64_t wall_ns = 0;    // since 1970
   int64_t steady_ns = 0;  // since the boot of the host, or since anything else
@@ -448,12 +448,12 @@ struct StopRequested {
   int32_t signal = 0;
 };
 // The answer to AskMemory: the resident bytes of the worker's own process.
-struct MemoryTold {
+struct MemoryReply {
   uint32_t rank = 0;
   uint64_t bytes = 0;
 };
 // A rank of this host has waited for a collective for as long as its stall check allows.
-struct StallSeen {
+struct StallReport {
   uint64_t generation = 0;
   uint32_t waiting = 0;           // the rank
   std::vector<uint32_t> awaited;  // ranks, as far as they are known
@@ -531,7 +531,7 @@ struct WorkerCounts {
   std::string last_submitted;  // its name; empty: it submitted none
 };
 // The answer to AskCounts; generation 0: no world has begun on this host.
-struct CountsTold {
+struct CountsReply {
   uint32_t number = 0;
   uint64_t generation = 0;
   int64_t at_ns = 0;  // by the host's steady clock
@@ -543,7 +543,7 @@ struct WorkerStacks {
   std::string text;    // empty: it could not be read
   std::string reason;  // why not, a sentence without its subject
 };
-struct StacksTold {
+struct StacksReply {
   uint32_t number = 0;
   std::vector<WorkerStacks> workers;
 };
@@ -554,12 +554,12 @@ struct ScriptObserved {
 };
 // The answer to AskFlight. Number 0: nothing was asked; a worker has ended, and its PyTorch has
 // written a dump before.
-struct FlightTold {
+struct FlightReply {
   uint32_t number = 0;
   std::vector<FlightRecord> records;  // none: no worker records, or none can be asked from outside
 };
 // Like TraceRecords, of a ring as it is.
-struct RingTold {
+struct RingReply {
   uint32_t number = 0;
   uint32_t rank = 0;  // the worker
   uint32_t world_rank = 0;
@@ -607,12 +607,12 @@ using ToAgent =
 using ToDriver =
     std::variant<AgentReady, WorkerStarted, WorkerNotStarted, RankJoined, RankLeft, RankLost,
                  WorkerExited, WorkerOutput, InputTaken, AgentNote, AgentGone, PutKey, WantKey,
-                 ConnectivityProbed, CommandSeen, TreeUp, TreeCut, RanksJoined, AgentPath, TimeTold,
-                 HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
+                 ConnectivityProbed, CommandReport, TreeUp, TreeCut, RanksJoined, AgentPath,
+                 TimeReply, HostExam, PairMeasured, RelayMeasured, RelayOpen, RelayData, RelayClose,
                  RelayCredit, AgentWarning, CommitsHeld, TraceBegun, TraceRecords, StopRequested,
-                 MemoryTold, StallSeen, RanksExamined, CountsTold, RingTold, RingsOver,
+                 MemoryReply, StallReport, RanksExamined, CountsReply, RingReply, RingsOver,
                  PlacesRefused, PlaceTaken, MasterPortTaken, SignalForwarded, GenerationIdle,
-                 StacksTold, ScriptObserved, FlightTold, HostSnapshot>;
+                 StacksReply, ScriptObserved, FlightReply, HostSnapshot>;
 
 std::string EncodeToAgent(const ToAgent& message);
 std::string EncodeToDriver(const ToDriver& message);

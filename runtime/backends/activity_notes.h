@@ -17,7 +17,7 @@ struct ActivityNote {
   uint64_t stamp = 0;  // ticks of the notes' clock, at which it began
   uint64_t bytes = 0;
   TraceActivity activity = TraceActivity::kNone;
-  TraceWay way = TraceWay::kUnsaid;
+  TraceAlgorithm algorithm = TraceAlgorithm::kUnsaid;
   uint8_t collective = 0;  // hvd_collective that the hosts carry out
   uint32_t tensors = 1;    // that this is done with at once
 };
@@ -43,20 +43,20 @@ class ActivityNotes {
     if (used_ > 0) Begin({});
   }
   // Of the newest activity, and of the operation from now on.
-  void SetWay(TraceWay way) {
-    way_ = way;
-    if (used_ > 0) notes_[used_ - 1].way = way;
+  void SetAlgorithm(TraceAlgorithm algorithm) {
+    algorithm_ = algorithm;
+    if (used_ > 0) notes_[used_ - 1].algorithm = algorithm;
   }
   // Adds notes that were made elsewhere, by the same clock and later than all of these.
   void Append(const ActivityNotes& later) {
     for (const ActivityNote& note : later.all()) Add(note);
-    if (later.way_ != TraceWay::kUnsaid) way_ = later.way_;
+    if (later.algorithm_ != TraceAlgorithm::kUnsaid) algorithm_ = later.algorithm_;
   }
   // Forgets the activities, but not the way.
   void Clear() { used_ = 0; }
 
   std::span<const ActivityNote> all() const { return {notes_.data(), used_}; }
-  TraceWay way() const { return way_; }
+  TraceAlgorithm algorithm() const { return algorithm_; }
   TraceClock clock() const { return clock_; }
 
  private:
@@ -65,7 +65,7 @@ class ActivityNotes {
   }
 
   TraceClock clock_ = TraceClock::kSteadyNs;
-  TraceWay way_ = TraceWay::kUnsaid;
+  TraceAlgorithm algorithm_ = TraceAlgorithm::kUnsaid;
   size_t used_ = 0;
   std::array<ActivityNote, kMost> notes_;
 };
@@ -87,9 +87,9 @@ class NotedActivity {
   ActivityNotes* const notes_;
 };
 
-inline void NoteWay(ActivityNotes* notes, TraceWay way) {
+inline void NoteAlgorithm(ActivityNotes* notes, TraceAlgorithm algorithm) {
   if (notes != nullptr) [[unlikely]]
-    notes->SetWay(way);
+    notes->SetAlgorithm(algorithm);
 }
 
 }  // namespace hvd

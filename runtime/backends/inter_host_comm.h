@@ -9,7 +9,7 @@
 // A call fails with kAborted (a leader is gone, or Abort; the sentence says which leader, where,
 // and why) or with kInProgress when the deadline of a message passed, or nothing moved in a
 // collective for longer than its idle limit. After a failed collective the group is of no more use:
-// call Abort, so that leaders that wait for this one through another one do not wait in vain.
+// call Abort, so that leaders that wait for this one through another one do not wait for ever.
 #ifndef HVD_RUNTIME_BACKENDS_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_INTER_HOST_COMM_H_
 
@@ -47,13 +47,13 @@ struct InterHostCall {
   // takes, it goes on while bytes flow; without a limit it also outlives a leader that is stopped.
   Duration idle_limit = kNoLimit;
   // Is set to how it is done, where that is known; null: nobody wants to know.
-  TraceWay* way = nullptr;
+  TraceAlgorithm* algorithm = nullptr;
   SumCut cut = {};  // the same for all leaders
   // Of an Allreduce by an InterHostComm that CopiesByPart; null: nothing is to be copied.
   SumCopies* copies = nullptr;
 
-  void TellWay(TraceWay chosen) const {
-    if (way != nullptr) *way = chosen;
+  void ReportAlgorithm(TraceAlgorithm chosen) const {
+    if (algorithm != nullptr) *algorithm = chosen;
   }
 };
 

@@ -23,7 +23,7 @@ Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions&
     return Unsupported(
         Format("this job has several hosts and rank {} cannot load {}, which connects them, "
                "because: {}; install Gloo (Debian: libgloo0) or build with it (libgloo-dev)",
-               options.rank, kLibrary, LoaderWords()));
+               options.rank, kLibrary, LoaderError()));
   }
   HVD_RETURN_IF_ERROR(AdmitPlugin(library, path));
   auto create = reinterpret_cast<InterHostCreate>(::dlsym(library, kInterHostCreateName));

@@ -240,19 +240,19 @@ void ProgressEngine::FailWhatNeedsLeavers() {
     state_.operations.ForEachPending([&](Operation& op) {
       const bool join = op.collective == Collective::kJoin;
       if (join && (!op.sent || !op.set->group.on_one_host())) return;
-      if (!WaitsInVainFor(peer, op)) return;
+      if (!NeedsDeparted(peer, op)) return;
       outbox_.Withdraw(&op);
       std::erase(running_, &op);
       FailUnsatisfiable(&op);
     });
   }
-  if (state_.rounds.any_gone() && state_.joins.self()) StartJoinInVain();
+  if (state_.rounds.any_gone() && state_.joins.self()) AbortJoin();
 }
 
 // Other hosts have to learn that this rank has joined, although its host never joins as a whole:
 // they go on without it. So such a join is started like any other, and fails by their word. Not
 // before all that this rank has announced: they would settle that without it.
-void ProgressEngine::StartJoinInVain() {
+void ProgressEngine::AbortJoin() {
   TensorName* join = state_.names.Find(NameTable::kJoinDomain, NameTable::kJoinName);
   if (join == nullptr || join->operation == nullptr) return;
   const Operation& op = *join->operation;
@@ -265,7 +265,7 @@ void ProgressEngine::StartJoinInVain() {
   if (!announced_more) Start(join);
 }
 
-bool ProgressEngine::WaitsInVainFor(uint32_t peer, const Operation& op) const {
+bool ProgressEngine::NeedsDeparted(uint32_t peer, const Operation& op) const {
   return op.started ? executor_.Needs(op, peer) : state_.rounds.Lacks(*op.name, peer);
 }
 
@@ -273,7 +273,7 @@ void ProgressEngine::FailUnsatisfiable(Operation* op) {
   const std::vector<uint32_t>& gone = state_.rounds.gone();
   uint32_t missing = gone.back();
   for (uint32_t peer : gone) {
-    if (WaitsInVainFor(peer, *op)) missing = peer;
+    if (NeedsDeparted(peer, *op)) missing = peer;
   }
   completion_.Complete(
       op,

@@ -85,12 +85,12 @@ class ProgressEngine {
   void NoteJoined(uint32_t peer);
   void SettleRounds();
   void FinishJoin(Operation* op);
-  void StartJoinInVain();
+  void AbortJoin();
 
   void FailHere(Operation* op, const Status& status);
   void FinishBroken();
   void FailAll(const Status& status);
-  bool WaitsInVainFor(uint32_t peer, const Operation& op) const;
+  bool NeedsDeparted(uint32_t peer, const Operation& op) const;
   void FailUnsatisfiable(Operation* op);
 
   Peers& peers_;

@@ -15,7 +15,7 @@ void TraceLog::WriteActivities(Operation* op) {
     recorder_.Write({.stamp = note.stamp,
                      .kind = TraceKind::kActivity,
                      .collective = note.collective,
-                     .part = TraceRecord::PartOf(note.activity, note.way),
+                     .part = TraceRecord::PartOf(note.activity, note.algorithm),
                      .id = name.trace.id,
                      .bytes = note.bytes,
                      .rank = note.tensors});

@@ -41,12 +41,12 @@ class TraceLog {
   // Before the operation forgets its name.
   void Done(Operation* op, const Status& status) {
     if (!recorder_.on()) return;
-    uint16_t way = 0;
+    uint16_t algorithm = 0;
     if (op->activities) [[unlikely]] {
       WriteActivities(op);
-      way = TraceRecord::PartOf(TraceActivity::kNone, op->activities->way());
+      algorithm = TraceRecord::PartOf(TraceActivity::kNone, op->activities->algorithm());
     }
-    Write(TraceKind::kDone, *op, static_cast<uint32_t>(status.code()), way);
+    Write(TraceKind::kDone, *op, static_cast<uint32_t>(status.code()), algorithm);
     if (status.ok()) recorder_.CountOperation(op->name->bytes);
   }
   // A whole operation that nobody has watched: not while wants_waits().

@@ -44,8 +44,8 @@ void Write(WaitRecord& record, const WaitNote& note) {
   record.seen_ns.store(note.seen_ns, kRelaxed);
 }
 
-WaitSeen Copy(const WaitRecord& record) {
-  WaitSeen seen;
+OverdueWait Copy(const WaitRecord& record) {
+  OverdueWait seen;
   seen.key = record.key.load(kRelaxed);
   seen.id = record.id.load(kRelaxed);
   seen.since_ns = record.since_ns.load(kRelaxed);
@@ -100,12 +100,12 @@ uint64_t KeyOf(int32_t set, std::string_view name) {
   return HashOf(name, HashOf({reinterpret_cast<const char*>(&set), sizeof set}));
 }
 
-std::optional<WaitSeen> ReadWait(const WaitRecord& record) {
+std::optional<OverdueWait> ReadWait(const WaitRecord& record) {
   for (int read = 0; read < kReads; ++read) {
     const uint64_t before = record.version.load(std::memory_order_acquire);
     if (record.id.load(std::memory_order_acquire) == 0) return std::nullopt;
     if (before % 2 != 0) continue;
-    WaitSeen seen = Copy(record);
+    OverdueWait seen = Copy(record);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (record.version.load(kRelaxed) == before && seen.id != 0) return seen;
   }

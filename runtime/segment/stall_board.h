@@ -66,7 +66,7 @@ struct WaitNote {
 };
 
 // A wait as the agent reads it.
-struct WaitSeen {
+struct OverdueWait {
   uint64_t key = 0, id = 0;
   int64_t since_ns = 0, seen_ns = 0;
   uint32_t thread = 0;
@@ -91,7 +91,7 @@ uint64_t KeyOf(int32_t set, std::string_view name);
 // ---- the agent's side
 
 // Nothing for a record without a wait, or one that changes all the time.
-std::optional<WaitSeen> ReadWait(const WaitRecord& record);
+std::optional<OverdueWait> ReadWait(const WaitRecord& record);
 // Nothing when some of them are not known.
 std::optional<std::vector<uint32_t>> ReadSubmitters(const StallBoard& board);
 std::optional<std::vector<uint64_t>> ReadPending(const StallBoard& board);

@@ -27,19 +27,19 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds.push_back(EncodeToDriver(HostExam{{"cores=2", "done=1"}}));
   seeds.push_back(EncodeToDriver(PairMeasured{1, 2, "no", "::1", 3, 4}));
   seeds.push_back(EncodeToAgent(ExamineRanks{1, 1, {2}}));
-  seeds.push_back(EncodeToDriver(StallSeen{1, 2, {3}}));
+  seeds.push_back(EncodeToDriver(StallReport{1, 2, {3}}));
   RankFacts facts{1, 77, 1, "S", "read", 3, 9, "x", 8, "w", {}, 1, {5, 6}, "t.py:3 in f"};
   facts.waits = {{5, 1, "x", 0, 2000, 10, 0, {2, 3}}};
   seeds.push_back(EncodeToDriver(RanksExamined{1, 1, {facts}}));
   seeds.push_back(EncodeToAgent(AskCounts{1, 5000}));
   seeds.push_back(EncodeToDriver(
-      CountsTold{1, 3, 9, {{0, 1, RankActivity::kWaiting, 1, 2, 3, 4, 5, 6, 0, "grad"}}}));
-  seeds.push_back(EncodeToDriver(StacksTold{1, {{2, "text", ""}}}));
+      CountsReply{1, 3, 9, {{0, 1, RankActivity::kWaiting, 1, 2, 3, 4, 5, 6, 0, "grad"}}}));
+  seeds.push_back(EncodeToDriver(StacksReply{1, {{2, "text", ""}}}));
   seeds.push_back(EncodeToDriver(ScriptObserved{{{}}}));
   FlightEntry entry{7, 0, FlightState::kStarted, "all_reduce", "Float [4]", "Float", 4, 4};
   seeds.push_back(
-      EncodeToDriver(FlightTold{1, {{2, 3, "", {{"0", "default_pg", {0, 1}, 7, {entry}}}}}}));
-  seeds.push_back(EncodeToDriver(RingTold{1, 2, 3, 4, std::string(32, 0)}));
+      EncodeToDriver(FlightReply{1, {{2, 3, "", {{"0", "default_pg", {0, 1}, 7, {entry}}}}}}));
+  seeds.push_back(EncodeToDriver(RingReply{1, 2, 3, 4, std::string(32, 0)}));
   seeds.push_back(EncodeToAgent(BeginGeneration{1}));
   seeds.push_back(EncodeToAgent(BreakGeneration{1, "reason"}));
   seeds.push_back(EncodeToAgent(AwaitDriver{"key", 60000}));

@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   ReadLines(text);
   ReadInvitationText(text);
-  const std::optional<ChannelEnd> words = ReadSrunWords(text, "n1");
+  const std::optional<ChannelEnd> words = ParseSrunOutput(text, "n1");
   Must(!words || !words->reason.empty());
   const ChannelEnd end = ReadSrunStepEnd({0, text, true, false}, "n1");
   Must(end.stage == ChannelStage::kRunning && (!words || end.reason == words->reason));

@@ -339,7 +339,7 @@ class ElasticSim::World {
     const Worker& spare = workers_[ask.rank];  // its end may be on its way
     if (spare.there && !spare.waits) Trouble("a spare does not wait");
     Later(Within(1, 60), [this, w = ask.rank] {
-      if (!hosts_[workers_[w].host].over) Happens(MemoryTold{w, 100'000'000});
+      if (!hosts_[workers_[w].host].over) Happens(MemoryReply{w, 100'000'000});
     });
   }
   void Do(const BeginWorld& begin) {

@@ -134,7 +134,7 @@ TEST(TuningSim, WithinFivePercentAfter200NoisySteps) { TryAll(0.10, 40); }
 
 // A job over hosts: 60 small tensors and 4 large ones become ready one after the other.
 Result<StepModel> OverHosts(const ExchangeCosts& costs) {
-  std::vector<SeenOperation> operations;
+  std::vector<ObservedOperation> operations;
   for (int i = 0; i < 64; ++i) {
     const double ready = 300.0 * i;
     operations.push_back({ready, ready + 1000, i % 16 == 0 ? 24e6 : 8e4});

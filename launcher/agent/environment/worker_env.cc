@@ -202,7 +202,7 @@ void SetStock(Variables& v, const std::string& rendezvous, const std::string& in
 void SetGpu(Variables& v, const StartJob& start, const std::string& gpu) {
   constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
   const char* why =
-      start.gpus == SeenGpus::kNear ? "its GPU (--gpus near)" : "its GPU (--gpus one)";
+      start.gpus == GpuVisibility::kNear ? "its GPU (--gpus near)" : "its GPU (--gpus one)";
   if (!gpu.empty()) v[std::string(kVisible)] = {gpu, why};
   if (!gpu.empty() || start.bind_to == BindTo::kGpu)
     v.try_emplace("CUDA_DEVICE_ORDER",

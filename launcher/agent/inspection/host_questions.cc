@@ -30,14 +30,14 @@ void HostQuestions::Want(uint64_t generation, std::string key) {
 }
 
 void HostQuestions::Answer(const LookAtCommand& question) {
-  send_(CommandSeen{LookForCommand(question.program, question.path, question.directory)});
+  send_(CommandReport{LookForCommand(question.program, question.path, question.directory)});
 }
 
 void HostQuestions::Answer(const AskTime& question) {
   constexpr int64_t kFaultNs = 100'000'000'000;
   const int64_t fault = FaultAsked("clock-ahead") ? kFaultNs : 0;
-  send_(
-      TimeTold{question.number, WallNanoseconds() + fault, SteadyNow().time_since_epoch().count()});
+  send_(TimeReply{question.number, WallNanoseconds() + fault,
+                  SteadyNow().time_since_epoch().count()});
 }
 
 void HostQuestions::Answer(ProbeConnectivity question, std::string tree_record) {

@@ -36,7 +36,7 @@ class OutputLines {
   // Passes on a line without an end.
   void Flush(uint32_t slot, OutputStream stream);
   // The end of what the worker wrote to stderr, for the report.
-  std::string LastWords(uint32_t slot) const { return slots_[slot].last_stderr.Text(); }
+  std::string LastOutput(uint32_t slot) const { return slots_[slot].last_stderr.Text(); }
 
  private:
   struct Slot {

@@ -10,7 +10,7 @@ namespace hvd {
 namespace {
 
 bool AskedFor(const StartJob& start) {
-  return start.gpus != SeenGpus::kAll || start.bind_to == BindTo::kGpu;
+  return start.gpus != GpuVisibility::kAll || start.bind_to == BindTo::kGpu;
 }
 
 }  // namespace
@@ -27,8 +27,8 @@ std::vector<std::string> SharedGpus(const StartJob& start, const std::vector<Gpu
 
 GpuAssignment AssignGpus(const StartJob& start, const std::vector<std::string>& shared,
                          const std::vector<GpuDevice>& devices) {
-  if (start.gpus == SeenGpus::kAll) return {};
-  if (start.gpus == SeenGpus::kOne) return GpuAssignment(shared);
+  if (start.gpus == GpuVisibility::kAll) return {};
+  if (start.gpus == GpuVisibility::kOne) return GpuAssignment(shared);
   return GpuAssignment(shared, NodesOfGpus(shared, devices));
 }
 

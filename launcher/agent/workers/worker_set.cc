@@ -60,7 +60,7 @@ void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector
   const uint32_t usable = UsableCpus(static_cast<uint32_t>(cpus.size()), quota);
   cpus_ = CpuAssignment(start_.bind_to, std::move(cpus), slots, NodesOfGpus(shared, gpus), usable);
   gpus_ = AssignGpus(start_, shared, gpus);
-  if (start_.gpus != SeenGpus::kAll) WarnOfGpus(shared.size());
+  if (start_.gpus != GpuVisibility::kAll) WarnOfGpus(shared.size());
   while (slots_.size() < slots) AddSlot();
   for (const std::string& entry : WorkerEnvironment(start_, 0, {}, {}, cpus_.ShareOf(0))) {
     if (entry.starts_with("OMP_NUM_THREADS="))
@@ -74,7 +74,7 @@ void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector
 }
 
 void WorkerSet::WarnOfGpus(size_t count) {
-  const char* setting = start_.gpus == SeenGpus::kOne ? "--gpus one" : "--gpus near";
+  const char* setting = start_.gpus == GpuVisibility::kOne ? "--gpus one" : "--gpus near";
   if (count == 0)
     owner_.Send(AgentWarning{
         Format("{}: there is no GPU on host {}; its ranks get none", setting, start_.host)});
@@ -241,7 +241,7 @@ void WorkerSet::Answer(const AskMemory& question) {
   const std::optional<uint32_t> slot = SlotOf(question.rank);
   if (!slot || !slots_[*slot].running) return;
   if (const std::optional<uint64_t> bytes = ResidentBytes(slots_[*slot].pid))
-    owner_.Send(MemoryTold{question.rank, *bytes});
+    owner_.Send(MemoryReply{question.rank, *bytes});
 }
 
 std::vector<std::pair<uint32_t, pid_t>> WorkerSet::Running() const {
@@ -283,8 +283,8 @@ void WorkerSet::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
   const uint64_t commits = owner_.CommitsOf(slot);
   const bool killed = end.by_signal && end.value == SIGKILL && !killing_;
   const bool out_of_memory = owner_.OnWorkerExit(slot, s.pid, killed);
-  s.exited = WorkerExited{NumberOf(slot),         s.pid,         end,    NanosecondsOf(noticed),
-                          lines_.LastWords(slot), out_of_memory, commits};
+  s.exited = WorkerExited{NumberOf(slot),          s.pid,         end,    NanosecondsOf(noticed),
+                          lines_.LastOutput(slot), out_of_memory, commits};
   owner_.Send(*s.exited);
   if (places_ != nullptr) places_->End(start_.slots[slot].rank, end);
   owner_.OnWorkerOver();

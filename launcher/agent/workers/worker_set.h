@@ -89,7 +89,7 @@ class WorkerSet final : public ProcessObserver {
   int pid(uint32_t slot) const { return slots_[slot].pid; }
   // From now on a SIGKILL that ends a worker is the agent's own.
   void NoteKilling() { killing_ = true; }
-  // By MemoryTold, if the worker runs.
+  // By MemoryReply, if the worker runs.
   void Answer(const AskMemory& question);
   // Reports all starts and exits once more.
   void Resend();

@@ -11,6 +11,6 @@ std::string SideCommandLine(SideCommand side_command, const AgentPath& there,
   return agent + "--resume " + ShellWord(job_id) + " " + ShellWord(there.resume_address);
 }
 
-std::string NoAgentWords(const std::string& job_id) { return "hvdrun-nobody " + job_id; }
+std::string NoAgentText(const std::string& job_id) { return "hvdrun-nobody " + job_id; }
 
 }  // namespace hvd

@@ -22,7 +22,7 @@ enum class SideCommand { kResume, kClear };
 std::string SideCommandLine(SideCommand side_command, const AgentPath& there,
                             const std::string& job_id);
 // A resuming side command prints this instead of the greeting when no agent waits. Pure.
-std::string NoAgentWords(const std::string& job_id);
+std::string NoAgentText(const std::string& job_id);
 
 }  // namespace hvd
 

@@ -26,10 +26,10 @@ struct HostTransport {
   std::shared_ptr<BundleSource> bundles;
   // Makes a channel of its own to the same host for a side command, with hvdrun at the path that
   // its agent reported; null: none can be made. `hvdrun agent --resume` prints the greeting, or
-  // `no_agent_words`.
+  // `no_agent_text`.
   std::function<std::unique_ptr<HostChannel>(SideCommand side_command, const AgentPath& there)>
       side_command;
-  std::string no_agent_words;
+  std::string no_agent_text;
 };
 
 class ChannelFactory {

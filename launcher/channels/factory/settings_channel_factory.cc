@@ -131,7 +131,7 @@ HostTransport SettingsChannelFactory::MakeLocal(asio::io_context& io, uint32_t h
   if (host < found_local_agents_) {
     HostTransport transport;
     transport.greeting = AgentGreeting(agent_id);
-    transport.no_agent_words = NoAgentWords(agent_id);
+    transport.no_agent_text = NoAgentText(agent_id);
     transport.side_command = [this, &io, agent_id](SideCommand command, const AgentPath& there) {
       return std::make_unique<CommandChannel>(
           io, std::vector<std::string>{"/bin/sh", "-c", SideCommandLine(command, there, agent_id)},
@@ -166,7 +166,7 @@ HostTransport SettingsChannelFactory::MakeRemote(asio::io_context& io, uint32_t 
   transport.side_command = [run_there, agent_id](SideCommand command, const AgentPath& there) {
     return run_there(SideCommandLine(command, there, agent_id));
   };
-  transport.no_agent_words = NoAgentWords(agent_id);
+  transport.no_agent_text = NoAgentText(agent_id);
   return transport;
 }
 
@@ -227,7 +227,7 @@ AgentStepOptions SettingsChannelFactory::StepOptions(std::optional<uint32_t> com
     }
     return SrunStepCommand(nodes, NotForSrun(), RemoteAgentCommand(agents));
   };
-  options.program.read_words = ReadSrunWords;
+  options.program.read_words = ParseSrunOutput;
   options.program.read_end = ReadSrunStepEnd;
   return options;
 }

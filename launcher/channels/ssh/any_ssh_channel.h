@@ -1,6 +1,6 @@
 // AnySshChannel: an agent on another host, by whichever way reaches it: asks the user's ssh
 // configuration, then libssh2 in this process, or the ssh program where only that can do it, also
-// after libssh2 has tried in vain. Main thread only.
+// after libssh2 has failed. Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_ANY_SSH_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_ANY_SSH_CHANNEL_H_
 

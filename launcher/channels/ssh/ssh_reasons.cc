@@ -22,7 +22,7 @@ std::string Joined(const std::vector<std::string>& words, std::string_view betwe
 }
 
 // The last words of a program, in one line.
-std::string LastWords(std::string_view errors) {
+std::string LastOutput(std::string_view errors) {
   while (!errors.empty() && static_cast<unsigned char>(errors.back()) <= ' ')
     errors.remove_suffix(1);
   if (errors.size() > kShownWords) errors.remove_prefix(errors.size() - kShownWords);
@@ -40,7 +40,7 @@ std::string FirstLine(std::string_view text) {
 
 std::string Through(const SshPlace& place) {
   if (place.through.empty()) return "";
-  std::string words = LastWords(place.proxy_errors);
+  std::string words = LastOutput(place.proxy_errors);
   return " through " + place.through + (words.empty() ? "" : ", which says: " + words);
 }
 
@@ -82,7 +82,7 @@ std::string CannotResolve(const SshConfig& config, const std::string& why) {
 }
 
 std::string CannotReadConfig(std::string_view errors) {
-  return "the ssh configuration of this host cannot be read: " + LastWords(errors) +
+  return "the ssh configuration of this host cannot be read: " + LastOutput(errors) +
          "; try the same with ssh -G";
 }
 
@@ -200,7 +200,7 @@ std::string LoginRefused(const SshConfig& config, const LoginTrial& trial) {
 }
 
 std::string CommandEnded(int code, std::string_view signal, std::string_view errors) {
-  std::string words = LastWords(errors);
+  std::string words = LastOutput(errors);
   std::string last = words.empty() ? "" : "; its last words: " + words;
   if (!signal.empty()) return "the agent was ended by signal SIG" + Printable(signal) + last;
   if (code == 0) return "";

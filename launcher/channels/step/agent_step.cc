@@ -225,7 +225,7 @@ void AgentStep::Start() {
         end_ = end;
         return ChannelEnd{};
       },
-      family_, [this](const std::string& said) { OnWords(said); });
+      family_, [this](const std::string& said) { OnCommandOutput(said); });
   command_->Open(*this);
   SendInvitation();
 }
@@ -250,7 +250,7 @@ void AgentStep::OnBytes(std::string_view bytes) {
   }
 }
 
-void AgentStep::OnWords(const std::string& said) {
+void AgentStep::OnCommandOutput(const std::string& said) {
   end_.said = said;
   const auto self = shared_from_this();
   const std::map<uint32_t, Member*> all = members_;

@@ -70,7 +70,7 @@ class AgentStep final : public std::enable_shared_from_this<AgentStep>,
   void OnBytes(std::string_view bytes) override;
   void OnWritable() override { SendInvitation(); }
   void OnEnd(const ChannelEnd& end) override;
-  void OnWords(const std::string& said);
+  void OnCommandOutput(const std::string& said);
 
   void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) override;
   void Unreachable(uint32_t, Status) override {}  // it dials nobody

@@ -191,7 +191,7 @@ void AgentConnection::OnBytes(Connection& connection, std::string_view bytes) {
     }
     return Receive(*rest);
   }
-  while (std::optional<std::string> words = preamble.TakeWords()) ReceiveScript(*words);
+  while (std::optional<std::string> words = preamble.PopSuffix()) ReceiveScript(*words);
   if (preamble.too_long()) Break("its shell says more than an agent would: " + preamble.said());
 }
 
@@ -291,7 +291,7 @@ void AgentConnection::OnEnd(Connection& connection, const ChannelEnd& end) {
   if (!greeted && !in_script && end.stage != ChannelStage::kClosed)
     observer_.OnHostStage(host_, StageOf(end.stage));  // it knows better where that was
   std::string reason = ReasonOf(connection, end);
-  if (connection.preamble.said().starts_with(transport_.no_agent_words) && connection.resuming) {
+  if (connection.preamble.said().starts_with(transport_.no_agent_text) && connection.resuming) {
     left_alone_ = true;
     return End(reconnect_->reason() + "; its agent is not there any more");
   }

@@ -61,7 +61,7 @@ void ForeignStalls::Watch(const HostGenerations& generations) {
 
 void ForeignStalls::Take(const ToDriver& message) {
   const TimePoint now = clock_.Now();
-  if (const auto* seen = std::get_if<StallSeen>(&message)) {
+  if (const auto* seen = std::get_if<StallReport>(&message)) {
     const HostWorld& world = generations_->world();
     own_host_ = world.slots.empty() ? 0 : world.slots[0].host;
     plan_ = PlanOf(world, own_host_);

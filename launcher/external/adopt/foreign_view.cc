@@ -77,11 +77,11 @@ void ForeignView::Ask(const ToAgent& question) {
 }
 
 void ForeignView::Take(const ToDriver& answer) {
-  if (const auto* counts = std::get_if<CountsTold>(&answer)) {
+  if (const auto* counts = std::get_if<CountsReply>(&answer)) {
     if (Status taken = live_.Take(0, *counts); !taken.ok()) LogError(taken.message());
-  } else if (const auto* ring = std::get_if<RingTold>(&answer)) {
+  } else if (const auto* ring = std::get_if<RingReply>(&answer)) {
     live_.Take(0, *ring);
-  } else if (const auto* stacks = std::get_if<StacksTold>(&answer)) {
+  } else if (const auto* stacks = std::get_if<StacksReply>(&answer)) {
     live_.Take(0, *stacks);
   } else if (const auto* over = std::get_if<RingsOver>(&answer)) {
     live_.Take(0, *over);

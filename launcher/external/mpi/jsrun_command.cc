@@ -24,7 +24,7 @@ Result<std::vector<std::string>> JsrunCommand(const std::string& program,
                                               const std::string& resource_file,
                                               const Settings& settings,
                                               const std::vector<std::string>& process) {
-  Result<std::vector<std::string>> binding = MpiWords("--binding-args", settings.binding_args);
+  Result<std::vector<std::string>> binding = SplitMpiArgs("--binding-args", settings.binding_args);
   if (!binding.ok()) return binding.status();
   std::vector<std::string> command = {program};
   if (binding->empty()) *binding = {"--erf_input", resource_file};

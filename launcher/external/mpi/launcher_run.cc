@@ -47,7 +47,7 @@ bool IsRuler(const std::string& line) {
 
 }  // namespace
 
-std::string FirstWords(const std::string& said) {
+std::string FirstParagraph(const std::string& said) {
   std::istringstream lines(said);
   std::string text;
   for (std::string line; std::getline(lines, line);) {
@@ -62,7 +62,7 @@ std::string FirstWords(const std::string& said) {
 }
 
 LauncherEnd ReadLauncherEnd(const CommandEnd& end) {
-  const std::string words = FirstWords(end.said);
+  const std::string words = FirstParagraph(end.said);
   if (WIFSIGNALED(end.wait_status)) {
     const int signal = WTERMSIG(end.wait_status);
     return {"was ended by " + SignalText(signal), words, kSignalBase + signal,

@@ -29,7 +29,7 @@ struct LauncherEnd {
 LauncherEnd ReadLauncherEnd(const CommandEnd& end);
 
 // The first paragraph of what it said, on one line and safe to print: later ones give advice.
-std::string FirstWords(const std::string& said);
+std::string FirstParagraph(const std::string& said);
 
 class LauncherRun final : private ChannelObserver {
  public:

@@ -120,7 +120,7 @@ Words UsualTransports(MpiFlavor flavor, bool tcp) {
 
 }  // namespace
 
-Result<std::vector<std::string>> MpiWords(const std::string& said, const std::string& text) {
+Result<std::vector<std::string>> SplitMpiArgs(const std::string& said, const std::string& text) {
   wordexp_t split{};
   Words words;
   const int error = ::wordexp(text.c_str(), &split, WRDE_NOCMD);
@@ -136,9 +136,9 @@ Result<std::vector<std::string>> MpiWords(const std::string& said, const std::st
 Result<std::vector<std::string>> MpiCommand(const std::string& program, const MpiVersion& version,
                                             const Plan& plan, const Settings& settings,
                                             const std::vector<std::string>& process) {
-  Result<Words> more = MpiWords("--mpi-args", settings.mpi_args);
+  Result<Words> more = SplitMpiArgs("--mpi-args", settings.mpi_args);
   if (!more.ok()) return more.status();
-  Result<Words> binding = MpiWords("--binding-args", settings.binding_args);
+  Result<Words> binding = SplitMpiArgs("--binding-args", settings.binding_args);
   if (!binding.ok()) return binding.status();
   const std::vector<HostRanks> hosts = RanksOfHosts(plan);
   Words command = {program};

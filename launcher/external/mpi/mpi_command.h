@@ -14,7 +14,7 @@ namespace hvd {
 
 // The words of --mpi-args and --binding-args, as a shell would split them without running anything.
 // `said`: the flag, for the sentence.
-Result<std::vector<std::string>> MpiWords(const std::string& said, const std::string& text);
+Result<std::vector<std::string>> SplitMpiArgs(const std::string& said, const std::string& text);
 
 // `program`: mpirun; `process`: the command that it is to start for each rank. The plan's ranks go
 // host by host, with as many on each host as the plan says. An error where this MPI has no words

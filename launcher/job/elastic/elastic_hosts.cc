@@ -96,7 +96,7 @@ void TakeFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts) {
   if (!known.listing.slots_told) known.slots = facts.slots;
 }
 
-bool HostsOnTheirWay(const ElasticChange& change) {
+bool HostsConnecting(const ElasticChange& change) {
   return std::ranges::any_of(change.elastic.hosts, [](const ElasticHost& host) {
     return host.listed && !host.gone && !host.ready;
   });

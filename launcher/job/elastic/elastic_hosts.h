@@ -22,7 +22,7 @@ void Open(ElasticChange& change, const HostSlots& listing);
 std::vector<uint32_t> UnusedHosts(const ElasticChange& change);
 void Drop(ElasticChange& change, uint32_t host);
 // Some listed host is not ready yet.
-bool HostsOnTheirWay(const ElasticChange& change);
+bool HostsConnecting(const ElasticChange& change);
 
 }  // namespace hvd
 

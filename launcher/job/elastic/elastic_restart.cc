@@ -80,7 +80,7 @@ RestartPlan PlanRestart(const ElasticChange& change) {
   if (why.empty()) return {};
   const TimePoint since = elastic.resize_since.value_or(change.now);
   TimePoint at = elastic.started_at + Patience(elastic, kResizePatience);
-  if (HostsOnTheirWay(change)) at = std::max(at, since + kHostsPatience);
+  if (HostsConnecting(change)) at = std::max(at, since + kHostsPatience);
   if (change.now < at) return {"", since, at};
   return {why, {}, {}};
 }

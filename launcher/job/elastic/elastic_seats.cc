@@ -109,7 +109,7 @@ SeatPlan PlanSeats(const ElasticChange& change) {
     if (seats.size() < change.Needed()) return {};
     const TimePoint since = change.elastic.enough_since.value_or(change.now);
     const bool full = seats.size() >= change.elastic.limits.max_np;
-    if (!full && HostsOnTheirWay(change) && change.now < since + kHostsPatience) return {{}, since};
+    if (!full && HostsConnecting(change) && change.now < since + kHostsPatience) return {{}, since};
   }
   seats.resize(std::min(seats.size(), most - with_slot));
   return {std::move(seats), {}};

@@ -25,7 +25,7 @@ void NoteSpare(ElasticChange& change, uint32_t worker) {
   change.Do(AskMemory{worker});
 }
 
-void TakeMemory(ElasticChange& change, const MemoryTold& told) {
+void TakeMemory(ElasticChange& change, const MemoryReply& told) {
   if (told.rank >= change.state.ranks.size()) return;
   const RankRecord& record = change.state.ranks[told.rank];
   if (!record.waiting() || !record.init.is_spare) return;

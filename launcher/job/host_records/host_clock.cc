@@ -88,7 +88,7 @@ std::optional<AskTime> ClockSchedule::Next(uint32_t host, TimePoint now) {
   return AskTime{++h.asked};
 }
 
-std::optional<ClockReading> ClockSchedule::Take(uint32_t host, const TimeTold& told,
+std::optional<ClockReading> ClockSchedule::Take(uint32_t host, const TimeReply& told,
                                                 TimePoint now) {
   Host& h = hosts_[host];
   if (h.asked == h.answered || told.number != h.asked) return std::nullopt;

@@ -68,7 +68,7 @@ std::string HostProgress::TakeSlow() {
 }
 
 std::string HostProgress::OverText(Duration limit) const {
-  const StageWords& words = WordsOf(stage_);
+  const StageTexts& words = WordsOf(stage_);
   const std::string seconds = SecondsText(limit);
   const std::string what = tried_again()
                                ? trouble_ + "; it was tried again for " + seconds + ", and"

@@ -22,7 +22,7 @@ class HostProgress {
   // Nothing changes any more once it has failed.
   void Begin(TimePoint now) { since_ = began_ = now; }
   void Enter(HostStage stage, TimePoint now);
-  // A try in this stage was in vain, and another one is made. The limit counts from the first try
+  // An attempt in this stage failed, and another one is made. The limit counts from the first try
   // on.
   void Trouble(HostStage stage, std::string reason);
   void Fail(std::string reason);
@@ -33,9 +33,9 @@ class HostProgress {
   bool failed() const { return stage_ == HostStage::kFailed; }
   // Where it was when it failed.
   HostStage failed_in() const { return failed_in_; }
-  // A try was in vain, and no other one has come further.
+  // An attempt failed, and none has come further since.
   bool tried_again() const { return !trouble_.empty() && stage_ == troubled_in_; }
-  // Why the last try was in vain; "": none was, or it has come further.
+  // Why the last attempt failed; "": none did, or one has come further.
   const std::string& trouble() const { return trouble_; }
 
   // When something is to be said or done about it; `limit`: of its stage. TimePoint::max(): never.
@@ -60,7 +60,7 @@ class HostProgress {
   TimePoint since_{};                            // the limit counts from here
   TimePoint began_{};                            // the same, unless it entered the stage again
   bool named_ = false;                           // as slow
-  std::string trouble_;                          // of the last try in vain
+  std::string trouble_;                          // of the last failed attempt
   HostStage troubled_in_ = HostStage::kResolve;  // if that is where it is, it is tried again
   std::string reason_;                           // of its failure
 };

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr const auto& kWords = kStageWords;
+constexpr const auto& kWords = kStageTexts;
 
 }  // namespace
 
@@ -31,14 +31,14 @@ Result<StageLimits> StageLimits::Parse(std::string_view text) {
     std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), item.size() + 1));
     size_t equals = std::min(item.find('='), item.size());
-    auto words = std::find_if(std::begin(kWords), std::end(kWords), [&](const StageWords& w) {
+    auto words = std::find_if(std::begin(kWords), std::end(kWords), [&](const StageTexts& w) {
       return item.substr(0, equals) == w.name;
     });
     std::string_view number = item.substr(std::min(item.size(), equals + 1));
     const uint32_t value = ParseWhole<uint32_t>(number).value_or(0);
     if (words == std::end(kWords) || value < 1 || value > kMost) {
       std::string names;
-      for (const StageWords& w : kWords) names += (names.empty() ? "" : ", ") + std::string(w.name);
+      for (const StageTexts& w : kWords) names += (names.empty() ? "" : ", ") + std::string(w.name);
       return InvalidArgument(
           Format("in --stage-timeouts {} is no stage with seconds from 1 to {}; the stages are {}; "
                  "try --stage-timeouts connect=20",

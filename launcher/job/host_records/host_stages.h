@@ -43,7 +43,7 @@ class HostStages {
   // One more host. From now on each host stands alone: the failure of one ends no tries of others.
   void Add(TimePoint now);
   void Enter(uint32_t host, HostStage stage, TimePoint now);
-  // A try in this stage was in vain, for this reason, and another one is made. The limit counts
+  // An attempt in this stage failed for this reason, and another one is made. The limit counts
   // from the first try on.
   void Trouble(uint32_t host, HostStage stage, std::string reason);
   // `reason` is a sentence without the host's name and the stage.
@@ -74,7 +74,7 @@ class HostStages {
   // The trouble of a host that has failed: the stage and the sentence.
   std::string TroubleOf(uint32_t host) const { return hosts_[host].progress.StateText(); }
   HostStage failed_in(uint32_t host) const { return hosts_[host].progress.failed_in(); }
-  // A try was in vain, and no other one has come further.
+  // An attempt failed, and none has come further since.
   bool tried_again(uint32_t host) const { return hosts_[host].progress.tried_again(); }
   // The first that failed; 0 while none has.
   uint32_t first_failed() const { return first_failed_; }

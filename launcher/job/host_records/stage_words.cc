@@ -6,7 +6,7 @@ namespace hvd {
 
 using std::chrono::seconds;
 
-const StageWords kStageWords[kHostStages] = {
+const StageTexts kStageTexts[kHostStages] = {
     {"resolve", "resolving its name", seconds(20), "does the name server answer?"},
     {"connect", "connecting", seconds(10),
      "is the host up, and does a firewall let the port of ssh through?"},
@@ -20,8 +20,8 @@ const StageWords kStageWords[kHostStages] = {
      "does a firewall drop what goes between the hosts?"},
 };
 
-const StageWords& WordsOf(HostStage stage) {
-  return kStageWords[std::min(static_cast<size_t>(stage), kHostStages - 1)];
+const StageTexts& WordsOf(HostStage stage) {
+  return kStageTexts[std::min(static_cast<size_t>(stage), kHostStages - 1)];
 }
 
 HostStage StageOf(ChannelStage stage) {

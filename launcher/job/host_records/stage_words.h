@@ -28,16 +28,16 @@ enum class HostStage : uint8_t {
 };
 inline constexpr size_t kHostStages = static_cast<size_t>(HostStage::kThere);  // with a limit
 
-struct StageWords {
+struct StageTexts {
   const char* name;  // as --stage-timeouts says it
   const char* text;
   Duration limit;      // unless the user gives another
   const char* advice;  // when the limit has passed
 };
-extern const StageWords kStageWords[kHostStages];  // by HostStage
+extern const StageTexts kStageTexts[kHostStages];  // by HostStage
 
 // Of a stage that has a limit; those of the last such stage for others.
-const StageWords& WordsOf(HostStage stage);
+const StageTexts& WordsOf(HostStage stage);
 // Has a limit: the host is on its way.
 constexpr bool InFlight(HostStage stage) { return stage < HostStage::kThere; }
 

@@ -25,7 +25,7 @@ std::string_view FailureCodeOf(const JobState& state) {
     case JobFailure::Kind::kCommand: return "HVD105";
     case JobFailure::Kind::kHosts: return "HVD201";
     case JobFailure::Kind::kHost: return "HVD202";
-    case JobFailure::Kind::kWay: return "HVD203";
+    case JobFailure::Kind::kRoute: return "HVD203";
     case JobFailure::Kind::kLauncher: return "HVD204";
     case JobFailure::Kind::kInterrupt: return "HVD301";
     case JobFailure::Kind::kTimeout: return "HVD302";

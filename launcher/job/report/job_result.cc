@@ -12,7 +12,7 @@ namespace {
 // The exit code of the job is a rank's.
 bool IsOfARank(JobFailure::Kind kind) {
   return kind == JobFailure::Kind::kRank || kind == JobFailure::Kind::kEnding ||
-         kind == JobFailure::Kind::kWay;
+         kind == JobFailure::Kind::kRoute;
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ std::string Report(const JobState& state, TracebackPlace traceback) {
       if (failure.verdict.details.empty()) return EndingReport(state);
       return WithStop("hvdrun: " + failure.reason) + "\n" + failure.verdict.details +
              "  All ranks were ended.\n";
-    case JobFailure::Kind::kWay:
+    case JobFailure::Kind::kRoute:
       return WithStop("hvdrun: " + failure.reason) + "\n  All ranks were ended.\n";
     case JobFailure::Kind::kLauncher:
       return WithStop("hvdrun: " + failure.reason) +

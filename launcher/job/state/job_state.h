@@ -56,8 +56,8 @@ enum class JobPhase { kOpening, kStarting, kRunning, kStopping, kFinishing, kDon
 // Why the job failed.
 struct JobFailure {
   // kEnding: a rank ended the generation for a reason of its own. kStall: a collective takes too
-  // long, or can never end. kWay: two hosts receive nothing from each other, while hvdrun receives
-  // from both. kLauncher: another launcher, in whose places the ranks are.
+  // long, or can never end. kRoute: two hosts receive nothing from each other, while hvdrun
+  // receives from both. kLauncher: another launcher, in whose places the ranks are.
   enum class Kind {
     kRank,
     kCommand,
@@ -67,14 +67,14 @@ struct JobFailure {
     kTimeout,
     kInternal,
     kEnding,
-    kWay,
+    kRoute,
     kStall,
     kLauncher
   };
   Kind kind = Kind::kRank;
   int exit_code = 1;
-  uint32_t rank = 0;  // kRank, kCommand; kEnding, kWay: the rank that reported it
-  uint32_t peer = 0;  // kWay: the rank from which it receives nothing
+  uint32_t rank = 0;  // kRank, kCommand; kEnding, kRoute: the rank that reported it
+  uint32_t peer = 0;  // kRoute: the rank from which it receives nothing
   uint32_t host = 0;  // kHost; kHosts: the first of them
   // kHosts: the report on all hosts; of kinds other than kRank, kInterrupt and kTimeout: a
   // sentence.
@@ -277,7 +277,7 @@ using JobEvent = std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, Ho
                               AgentFinished, Interrupted, Tick, Paused, Resumed, WorkerStarted,
                               WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited,
                               RouteMeasured, ClockRead, GenerationEnding, RankStopped, SilentRoute,
-                              HostsListed, CommitsHeldBy, StopAsked, MemoryTold, StallExplained,
+                              HostsListed, CommitsHeldBy, StopAsked, MemoryReply, StallExplained,
                               ScriptStall, PlaceNews, LauncherEnded, HostIdle, Adopted>;
 
 // ---- actions: messages to every agent that is still connected, and others

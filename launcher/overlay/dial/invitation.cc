@@ -41,7 +41,7 @@ Result<Invitation> ParseInvitation(std::string_view line) {
   return invitation;
 }
 
-std::string UnconnectedWords(const std::string& reason) {
+std::string UnconnectedText(const std::string& reason) {
   return std::string(kUnconnected) + Printable(reason, kMostReason);
 }
 

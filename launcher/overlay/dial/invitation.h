@@ -28,7 +28,7 @@ Result<Invitation> ParseInvitation(std::string_view line);
 
 // The words of an agent that cannot connect, on the step's stdout behind its greeting, and the
 // reason in them again; nothing for any other words.
-std::string UnconnectedWords(const std::string& reason);
+std::string UnconnectedText(const std::string& reason);
 std::optional<std::string> ParseUnconnected(std::string_view words);
 
 // The numbers of the handshake: the driver, and each agent by the number of its host.

@@ -60,10 +60,10 @@ void DriverStatusListener::Answer(const LinkClient& client) {
   (void)::send(client.socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-std::vector<DriverSeen> AskDrivers(Duration limit) {
+std::vector<DriverReply> AskDrivers(Duration limit) {
   const TimePoint deadline = SteadyNow() + limit;
   struct Asked {
-    DriverSeen driver;
+    DriverReply driver;
     UniqueFd socket;
   };
   std::vector<Asked> asked;  // all of them before the first is waited for
@@ -73,7 +73,7 @@ std::vector<DriverSeen> AskDrivers(Duration limit) {
     if (std::optional<pid_t> pid = OwnListener(socket->get()))
       asked.push_back({{job, *pid, std::nullopt}, std::move(*socket)});
   }
-  std::vector<DriverSeen> drivers;
+  std::vector<DriverReply> drivers;
   for (Asked& each : asked) {
     each.driver.counts = ReadCounts(each.socket.get(), deadline);
     drivers.push_back(std::move(each.driver));

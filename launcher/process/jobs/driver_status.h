@@ -42,14 +42,14 @@ class DriverStatusListener {
 };
 
 // A driver of this user in this network namespace.
-struct DriverSeen {
+struct DriverReply {
   std::string job;
   pid_t pid = 0;
   std::optional<JobCounts> counts;  // none: it did not answer in time
 };
 
 // Asks all that listen, and waits no longer than `limit` for all of them together.
-std::vector<DriverSeen> AskDrivers(Duration limit);
+std::vector<DriverReply> AskDrivers(Duration limit);
 
 // The ids of the jobs whose drivers listen, by the text of /proc/net/unix; each once. Pure.
 std::vector<std::string> DriversIn(std::string_view unix_sockets);

@@ -119,7 +119,7 @@ bool IsOfJob(const JobHere& part, const JobHere& job) {
 }
 
 void AddAnswers(const std::vector<ProcessInfo>& all, std::map<pid_t, JobHere>& by_driver) {
-  for (const DriverSeen& seen : AskDrivers(kAnswerLimit)) {
+  for (const DriverReply& seen : AskDrivers(kAnswerLimit)) {
     const ProcessInfo* driver = Find(all, seen.pid);
     if (driver == nullptr) continue;
     JobHere& job = by_driver[seen.pid];

@@ -138,7 +138,7 @@ void AcrossHosts::Begin(AgreedTurns::Batch& batch) {
   batch.begun = true;
   lane_ = nullptr;
   const std::vector<CudaOp*> ops = std::exchange(batch.ops, {});
-  const Status begun = BeginWay(ops);
+  const Status begun = BeginRoute(ops);
   if (begun.ok()) return;
   for (CudaOp* op : ops) {
     op->failure = begun;
@@ -146,7 +146,7 @@ void AcrossHosts::Begin(AgreedTurns::Batch& batch) {
   }
 }
 
-Status AcrossHosts::BeginWay(const std::vector<CudaOp*>& ops) {
+Status AcrossHosts::BeginRoute(const std::vector<CudaOp*>& ops) {
   const Result<std::vector<HostNote>> notes = NotesFor(*ops.front());
   if (!notes.ok()) return notes.status();
   // The parts of a group need not be alike; those that are go together.
@@ -163,14 +163,14 @@ Status AcrossHosts::BeginAlike(const std::vector<CudaOp*>& ops,
                                const std::vector<HostNote>& notes) {
   CudaOp& first = *ops.front();
   const Result<CudaChoice> choice =
-      ChooseWayAcrossHosts(first.call, notes, first.agreement->agreed().participants);
+      ChooseRouteAcrossHosts(first.call, notes, first.agreement->agreed().participants);
   if (!choice.ok()) return choice.status();
   for (CudaOp* op : ops) {
     op->choice = *choice;
     if (!HasExtents(*op)) return Internal("an agreement has not the extents of all members");
-    if (choice->way == CudaWay::kStaged) HVD_RETURN_IF_ERROR(around_.stage(*op));
+    if (choice->route == CudaRoute::kStaged) HVD_RETURN_IF_ERROR(around_.stage(*op));
   }
-  if (choice->way == CudaWay::kStaged) return Status::Ok();
+  if (choice->route == CudaRoute::kStaged) return Status::Ok();
   std::vector<uint64_t> places;
   for (const HostNote& note : notes) places.push_back(note.places);
   const Result<NcclLane*> lane = around_.lane(first, places);

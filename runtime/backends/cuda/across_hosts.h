@@ -47,7 +47,7 @@ class AcrossHosts {
   Result<HostNote> ReadFacts(CudaOp& op, const MemberInputs& parts);
   void TakeTurns();
   void Begin(AgreedTurns::Batch& batch);
-  Status BeginWay(const std::vector<CudaOp*>& ops);
+  Status BeginRoute(const std::vector<CudaOp*>& ops);
   Status BeginAlike(const std::vector<CudaOp*>& ops, const std::vector<HostNote>& notes);
   Result<std::vector<HostNote>> NotesFor(CudaOp& op);
 

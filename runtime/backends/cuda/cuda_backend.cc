@@ -243,16 +243,16 @@ Result<bool> CudaBackend::Start(const CollectiveCall&, OpState* state, const Mem
   if (Status refused = FirstRefusal(parts.descriptors); !refused.ok()) return refused;
   std::vector<MemberFacts> facts;
   for (const BufferDescriptor& descriptor : parts.descriptors) facts.push_back(FactsIn(descriptor));
-  op.choice = ChooseWay(op.call, facts, parts.joined);
-  HVD_RETURN_IF_ERROR(StartWay(op.call, op, parts, facts));
+  op.choice = ChooseRoute(op.call, facts, parts.joined);
+  HVD_RETURN_IF_ERROR(StartRoute(op.call, op, parts, facts));
   return op.stage == Stage::kDone;
 }
 
-Status CudaBackend::StartWay(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts,
-                             std::span<const MemberFacts> facts) {
-  if (op.choice.way == CudaWay::kAlone) return DoAlone(call, op, parts);
+Status CudaBackend::StartRoute(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts,
+                               std::span<const MemberFacts> facts) {
+  if (op.choice.route == CudaRoute::kAlone) return DoAlone(call, op, parts);
   HVD_RETURN_IF_ERROR(Attach(op, parts, facts));
-  if (op.choice.way == CudaWay::kNccl) {
+  if (op.choice.route == CudaRoute::kNccl) {
     op.call_numbers = CallNumbersIn(facts);
     std::vector<uint64_t> places;
     for (const MemberFacts& each : facts) places.push_back(each.place);
@@ -288,7 +288,7 @@ Status CudaBackend::Attach(CudaOp& op, const MemberInputs& parts,
       ReleaseFlagOf(op.lease.control, m)->store(1, std::memory_order_relaxed);
       continue;
     }
-    if (op.choice.way == CudaWay::kNccl && m > 0) break;  // all they read is the order
+    if (op.choice.route == CudaRoute::kNccl && m > 0) break;  // all they read is the order
     if (m == op.self) {
       op.controls[m] = op.lease.control;
       continue;

@@ -64,8 +64,8 @@ class CudaBackend final : public DeviceBackend {
   Status PrepareAcrossHosts(const CollectiveCall& call, CudaOp& op, BufferDescriptor* descriptor);
   Status Attach(CudaOp& op, const MemberInputs& parts, std::span<const MemberFacts> facts);
   Status BeginStaged(CudaOp& op);
-  Status StartWay(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts,
-                  std::span<const MemberFacts> facts);
+  Status StartRoute(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts,
+                    std::span<const MemberFacts> facts);
   Status DoAlone(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts);
   // `turn_cells`: of the members; asked for where the lane is made.
   Result<NcclLane*> LaneOf(CudaOp& op, const std::vector<uint64_t>& places,

@@ -22,7 +22,7 @@ Result<CudaPlugin> LoadCudaPlugin(const std::string& folder) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return Unsupported("CUDA cannot be used because " + std::string(kLibrary) +
-                       " cannot be loaded: " + LoaderWords());
+                       " cannot be loaded: " + LoaderError());
   }
   if (Status status = AdmitPlugin(library, path); !status.ok()) {
     return Unsupported("CUDA cannot be used because " + status.message());

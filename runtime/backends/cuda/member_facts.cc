@@ -37,7 +37,7 @@ std::string WhyNotByNccl(const CollectiveCall& call, const NcclAbilities& abilit
   if (!Reduces(call)) return "";
   if (call.collective == Collective::kAllreduce && call.op == ReduceOp::kAdasum)
     return CheckAdasum(call.dtype, call.group->size()).message();
-  return WayOfReduction(ReductionOf(call), abilities).status().message();
+  return StepsOfReduction(ReductionOf(call), abilities).status().message();
 }
 
 int LeastCapability(std::span<const MemberFacts> facts) {
@@ -67,15 +67,15 @@ MemberFacts FactsIn(const BufferDescriptor& descriptor) {
           .call_number = static_cast<uint32_t>(words[2] >> 32)};
 }
 
-CudaChoice ChooseWay(const CollectiveCall& call, std::span<const MemberFacts> facts,
-                     std::span<const uint8_t> joined) {
+CudaChoice ChooseRoute(const CollectiveCall& call, std::span<const MemberFacts> facts,
+                       std::span<const uint8_t> joined) {
   CudaChoice choice;
   if (call.group->size() == 1) {
     const double scale = Reduces(call) ? call.prescale * call.postscale : 1.0;
     // Adasum scales in float64.
     const bool adds = call.op != ReduceOp::kAdasum || scale == 1.0;
     const bool moves = BatchElementsOf({call.dtype, call.dtype, scale}).ok();
-    if (adds && moves) choice.way = CudaWay::kAlone;
+    if (adds && moves) choice.route = CudaRoute::kAlone;
     return choice;
   }
   if (!joined.empty()) {
@@ -87,7 +87,7 @@ CudaChoice ChooseWay(const CollectiveCall& call, std::span<const MemberFacts> fa
   choice.abilities = {facts[0].nccl_version, LeastCapability(facts)};
   choice.why = WhyNotNccl(facts, call.group->ranks);
   if (choice.why.empty()) choice.why = WhyNotByNccl(call, choice.abilities);
-  if (choice.why.empty()) choice.way = CudaWay::kNccl;
+  if (choice.why.empty()) choice.route = CudaRoute::kNccl;
   return choice;
 }
 
@@ -105,8 +105,8 @@ HostNote NoteOfHost(std::span<const MemberFacts> facts, std::span<const uint32_t
   return note;
 }
 
-Result<CudaChoice> ChooseWayAcrossHosts(const CollectiveCall& call, std::span<const HostNote> notes,
-                                        uint32_t participants) {
+Result<CudaChoice> ChooseRouteAcrossHosts(const CollectiveCall& call,
+                                          std::span<const HostNote> notes, uint32_t participants) {
   CudaChoice choice;
   choice.abilities = {notes[0].nccl_version, notes[0].compute_capability};
   for (const HostNote& note : notes) {
@@ -122,7 +122,7 @@ Result<CudaChoice> ChooseWayAcrossHosts(const CollectiveCall& call, std::span<co
   }
   if (participants < call.group->size()) choice.why = "a rank has joined, and NCCL needs all ranks";
   if (choice.why.empty()) choice.why = WhyNotByNccl(call, choice.abilities);
-  if (choice.why.empty()) choice.way = CudaWay::kNccl;
+  if (choice.why.empty()) choice.route = CudaRoute::kNccl;
   return choice;
 }
 

@@ -28,32 +28,32 @@ struct MemberFacts {
 BufferDescriptor DescriptorOf(const MemberFacts& facts);
 MemberFacts FactsIn(const BufferDescriptor& descriptor);
 
-enum class CudaWay {
+enum class CudaRoute {
   kAlone,   // a set of one: by the batched kernel
   kNccl,    // by NCCL
   kStaged,  // through the memory of the host
 };
 
 struct CudaChoice {
-  CudaWay way = CudaWay::kStaged;
+  CudaRoute route = CudaRoute::kStaged;
   NcclAbilities abilities;  // those that all members have
   std::string why;          // staged: the reason
 };
 
 // `facts` by member; those of members that have joined have no meaning.
-CudaChoice ChooseWay(const CollectiveCall& call, std::span<const MemberFacts> facts,
-                     std::span<const uint8_t> joined);
+CudaChoice ChooseRoute(const CollectiveCall& call, std::span<const MemberFacts> facts,
+                       std::span<const uint8_t> joined);
 
 // Over several hosts: the note of one, whose members that take part have these facts and ranks.
 HostNote NoteOfHost(std::span<const MemberFacts> facts, std::span<const uint32_t> ranks);
 // `notes` in order of hosts. kUnsupported, with its sentence, where a host refuses.
-Result<CudaChoice> ChooseWayAcrossHosts(const CollectiveCall& call, std::span<const HostNote> notes,
-                                        uint32_t participants);
+Result<CudaChoice> ChooseRouteAcrossHosts(const CollectiveCall& call,
+                                          std::span<const HostNote> notes, uint32_t participants);
 
 // The reason by which a member without a usable NCCL makes all go the staged way.
 std::string WhyWithoutNccl(uint32_t rank);
 
-// How a call of NCCL reduces, for WayOfReduction.
+// How a call of NCCL reduces, for StepsOfReduction.
 NcclReduction ReductionOf(const CollectiveCall& call);
 
 }  // namespace hvd

@@ -352,10 +352,10 @@ Result<NcclPlan> NcclLane::PlanScatter(CudaOp& op) {
   const Result<DeviceAddress> output = OutputOf(room_, *device_, op.ordinal, call, bytes);
   if (!output.ok()) return output.status();
   const NcclReduction reduction = ReductionOf(call);
-  const Result<NcclReductionWay> way = WayOfReduction(reduction, op.choice.abilities);
-  if (!way.ok()) return way.status();
+  const Result<NcclReductionSteps> steps = StepsOfReduction(reduction, op.choice.abilities);
+  if (!steps.ok()) return steps.status();
   // Scaled inputs need a place of their own, and so do inputs that the output would overwrite.
-  if (way->before != 1.0) {
+  if (steps->before != 1.0) {
     const Result<NcclBuffer> buffer = Scratch(call.bytes());
     if (!buffer.ok()) return buffer.status();
     return PlanReducescatter(reduction, op.choice.abilities, AddressOf(call.input), *output, parts,

@@ -28,7 +28,7 @@ class DirectSum final : public InterHostSum {
         bytes_(count * SizeOf(spec.dtype)),
         scratch_(pool.Take((LeadersOf(call) - 1) * bytes_)),
         transfers_(mesh, call_) {
-    call_.TellWay(TraceWay::kDirect);
+    call_.ReportAlgorithm(TraceAlgorithm::kDirect);
     if (call_.copies != nullptr) call_.copies->Fill(0, count_);
     MeshStart start(mesh, /*eager=*/bytes_ <= size_t{call_.cut.eager_kib} << 10);
     ForOthers(call_, [&](uint32_t leader) {

@@ -62,7 +62,7 @@ Status GlooInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec&
                      count);
 }
 
-Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm way, const InterHostCall& call,
+Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm algorithm, const InterHostCall& call,
                                       const ReduceSpec& spec, const void* input, void* output,
                                       size_t count) {
   HVD_RETURN_IF_ERROR(CheckCall(call, call.group.leaders.size()));
@@ -72,7 +72,7 @@ Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm way, const InterHostCal
     if (call.copies != nullptr) call.copies->Take(0, count);
     return Status::Ok();
   }
-  const auto make = way == AllreduceAlgorithm::kSliced ? SlicedAllreduce : DirectAllreduce;
+  const auto make = algorithm == AllreduceAlgorithm::kSliced ? SlicedAllreduce : DirectAllreduce;
   return make(*mesh_, scratch_, call, spec, input, output, count);
 }
 
@@ -114,7 +114,7 @@ Status GlooInterHostComm::Reducescatterv(const InterHostCall& call, const Reduce
     ReduceRange(spec, {&input, 1}, {&output, 1}, 0, counts[0]);
     return Status::Ok();
   }
-  call.TellWay(TraceWay::kDirect);
+  call.ReportAlgorithm(TraceAlgorithm::kDirect);
   return DirectReducescatterv(*mesh_, scratch_, call, spec, input, counts, output);
 }
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/backends/gloo/allreduce_way.h"
+#include "runtime/backends/gloo/allreduce_algorithm.h"
 #include "runtime/backends/gloo/gloo_collectives.h"
 #include "runtime/backends/gloo/gloo_steps.h"
 #include "runtime/backends/gloo/large_sum.h"
@@ -46,8 +46,8 @@ class GlooInterHostComm final : public InterHostComm {
   void Abort(const Status& why) override { mesh_->Abort(why); }
 
   // For measurements: one way, whatever the size.
-  Status AllreduceBy(AllreduceAlgorithm way, const InterHostCall& call, const ReduceSpec& spec,
-                     const void* input, void* output, size_t count);
+  Status AllreduceBy(AllreduceAlgorithm algorithm, const InterHostCall& call,
+                     const ReduceSpec& spec, const void* input, void* output, size_t count);
 
  private:
   explicit GlooInterHostComm(std::unique_ptr<Mesh> mesh)

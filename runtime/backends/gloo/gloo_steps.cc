@@ -3,7 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "runtime/backends/gloo/allreduce_way.h"
+#include "runtime/backends/gloo/allreduce_algorithm.h"
 #include "runtime/backends/gloo/direct.h"
 #include "runtime/backends/gloo/large_sum.h"
 #include "runtime/backends/gloo/small_messages.h"
@@ -49,10 +49,10 @@ Status GlooSteps::Flush(TimePoint deadline) {
 
 std::unique_ptr<InterHostSum> GlooSteps::BeginSum(const InterHostCall& call, const ReduceSpec& spec,
                                                   const void* input, void* output, size_t count) {
-  const AllreduceAlgorithm way =
+  const AllreduceAlgorithm algorithm =
       ChooseAllreduce(count * SizeOf(spec.dtype), call.group.leaders.size());
   const auto begin =
-      way == AllreduceAlgorithm::kSliced ? BeginSlicedAllreduce : BeginDirectAllreduce;
+      algorithm == AllreduceAlgorithm::kSliced ? BeginSlicedAllreduce : BeginDirectAllreduce;
   return begin(mesh_, scratch_, call, spec, input, output, count);
 }
 

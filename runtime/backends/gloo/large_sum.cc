@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/backends/gloo/allreduce_way.h"
+#include "runtime/backends/gloo/allreduce_algorithm.h"
 #include "runtime/backends/gloo/transfers.h"
 
 namespace hvd {
@@ -41,7 +41,7 @@ uint64_t LongestRoundTrip(const Mesh& mesh, const InterHostCall& call) {
 
 size_t PiecesAtOnce(const Mesh& mesh, const InterHostCall& call, size_t part_bytes) {
   if (call.cut.pieces != 0) return call.cut.pieces;
-  return PiecesUnderWay(LongestRoundTrip(mesh, call), part_bytes);
+  return PiecesInFlight(LongestRoundTrip(mesh, call), part_bytes);
 }
 
 // Adds the part of the only other leader to this one's, as it arrives.
@@ -90,7 +90,7 @@ class LargeSum final : public InterHostSum {
                                           : under_way_ * scratch_bytes_)),
         adders_(under_way_),
         sends_(mesh, call_) {
-    call_.TellWay(TraceWay::kSliced);
+    call_.ReportAlgorithm(TraceAlgorithm::kSliced);
     for (size_t turn = 0; turn < under_way_; ++turn) arrivals_.emplace_back(mesh_, call_);
     for (size_t piece = 0; piece < pieces_; ++piece) results_.emplace_back(mesh_, call_);
     for (size_t piece = 0; piece < under_way_; ++piece) Begin(piece);

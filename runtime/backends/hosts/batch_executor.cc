@@ -68,11 +68,11 @@ void BatchExecutor::Note(Items items, TraceActivity activity, size_t bytes) {
 Status BatchExecutor::Exchange(Items items, Collective collective, size_t bytes,
                                const std::function<Status(const InterHostCall&)>& run) {
   NoteActivity(items, ExchangeNote(around_.comm.name(), items, collective, bytes));
-  TraceWay way = TraceWay::kUnsaid;
+  TraceAlgorithm algorithm = TraceAlgorithm::kUnsaid;
   InterHostCall call = NextCall();
-  call.way = &way;
+  call.algorithm = &algorithm;
   Status done = run(call);
-  NoteWay(items, way);
+  NoteAlgorithm(items, algorithm);
   return done;
 }
 
@@ -109,7 +109,7 @@ Status BatchExecutor::Allreduce(Items items) {
     sum.Pack(room, /*by_part=*/false);
     NoteActivity(items,
                  ExchangeNote(around_.comm.name(), items, Collective::kAllreduce, sum.bytes()));
-    NoteWay(items, TraceWay::kAnnouncement);
+    NoteAlgorithm(items, TraceAlgorithm::kAnnouncement);
     HVD_RETURN_IF_ERROR(sum.AddOffered(msg_.sums, group_.index));
     sum.HandOut();
     return Status::Ok();

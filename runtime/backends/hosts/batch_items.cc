@@ -53,9 +53,9 @@ ActivityNote ExchangeNote(std::string_view comm, LeaderItems items, Collective c
           .tensors = static_cast<uint32_t>(items.size())};
 }
 
-void NoteWay(LeaderItems items, TraceWay way) {
-  ForEachOp(items, [way](LeaderOp& op) {
-    if (op.activities) op.activities->SetWay(way);
+void NoteAlgorithm(LeaderItems items, TraceAlgorithm algorithm) {
+  ForEachOp(items, [algorithm](LeaderOp& op) {
+    if (op.activities) op.activities->SetAlgorithm(algorithm);
   });
 }
 

@@ -40,7 +40,7 @@ void NoteActivity(LeaderItems items, const ActivityNote& note);
 ActivityNote ExchangeNote(std::string_view comm, LeaderItems items, Collective collective,
                           size_t bytes);
 // How it was done.
-void NoteWay(LeaderItems items, TraceWay way);
+void NoteAlgorithm(LeaderItems items, TraceAlgorithm algorithm);
 
 }  // namespace hvd
 

@@ -53,7 +53,7 @@ Status SteppedBatch::Step(TimePoint deadline) {
   }
   if (exchange_ != nullptr) {
     HVD_RETURN_IF_ERROR(exchange_->Continue(deadline));
-    NoteWay(items_, way_);
+    NoteAlgorithm(items_, algorithm_);
   }
   if (sum_.count() != 0) sum_.HandOut();
   NoteActivity(items_, {.activity = TraceActivity::kNone});
@@ -73,12 +73,12 @@ Status SteppedBatch::Begin() {
   SumCopies* copies = sum_.Pack(room, comm_.CopiesByPart() && batch_.msg.sums.empty());
   NoteActivity(items_, ExchangeNote(comm_.name(), items_, Collective::kAllreduce, sum_.bytes()));
   if (!batch_.msg.sums.empty()) {
-    NoteWay(items_, TraceWay::kAnnouncement);
+    NoteAlgorithm(items_, TraceAlgorithm::kAnnouncement);
     return sum_.AddOffered(batch_.msg.sums, static_cast<size_t>(self - leaders.begin()));
   }
   InterHostCall call{{leaders, static_cast<uint32_t>(self - leaders.begin())},
                      TagOf(batch_.msg.number, 0)};
-  call.way = &way_;
+  call.algorithm = &algorithm_;
   call.cut = batch_.msg.cut;
   call.copies = copies;
   exchange_ = comm_.steps()->BeginSum(call, sum_.spec(), sum_.input(), sum_.output(), sum_.count());

@@ -204,7 +204,7 @@ Status MpiInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, voi
   size_t size = group.leaders.size(), place = (group.index + size - root) % size;
   auto peer = [&](size_t of) { return static_cast<int>(group.leaders[(of + root) % size]); };
   auto* memory = static_cast<std::byte*>(data);
-  call.TellWay(TraceWay::kTree);
+  call.ReportAlgorithm(TraceAlgorithm::kTree);
   return Perform(call, 0, Coordination("broadcast", bytes, call), [&](Exchange& exchange) {
     size_t reach = place == 0 ? std::bit_ceil(size) : place & -place;
     for (size_t step = reach / 2; step > 0; step /= 2) {
@@ -300,7 +300,7 @@ Status MpiInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpec& 
   }
   std::string what = Coordination("allreduce", count * element, call);
   const bool small = size * count * element <= kSmallAllreduceBytes;
-  call.TellWay(small ? TraceWay::kDirect : TraceWay::kSliced);
+  call.ReportAlgorithm(small ? TraceAlgorithm::kDirect : TraceAlgorithm::kSliced);
   if (small) {
     return ReduceGathered(call, what, spec, input, output, count);
   }

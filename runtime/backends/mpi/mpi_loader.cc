@@ -24,7 +24,7 @@ Result<MpiPlugin> LoadMpiPlugin(const std::string& folder) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return Unsupported("MPI cannot be used because " + std::string(kLibrary) +
-                       " cannot be loaded: " + LoaderWords() +
+                       " cannot be loaded: " + LoaderError() +
                        "; install the Open MPI that it was built with (Debian: libopenmpi3)");
   }
   if (Status status = AdmitPlugin(library, path); !status.ok())

@@ -1,6 +1,6 @@
 // The unique id by which the members of a communicator find each other, on its way through the
 // job's store: member 0 makes it and puts it there, the others get it. Where member 0 cannot make
-// one, it puts its sentence instead, so that nobody waits in vain.
+// one, it puts its sentence instead, so that no rank waits for ever.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_ID_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_ID_H_
 

@@ -71,7 +71,7 @@ Result<NcclLibrary> LoadNccl(const std::string& name) {
     handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   if (handle == nullptr) {
-    return Unsupported(kUnusable + name + " cannot be loaded: " + LoaderWords() +
+    return Unsupported(kUnusable + name + " cannot be loaded: " + LoaderError() +
                        "; frameworks with CUDA bring it, and NVIDIA's packages have it (libnccl2)");
   }
   auto find = [handle](const char* symbol) { return ::dlsym(handle, symbol); };

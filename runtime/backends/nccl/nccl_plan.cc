@@ -22,23 +22,23 @@ bool AllAlike(std::span<const uint64_t> parts) {
 struct ReductionPlan {
   NcclPlan plan;
   NcclCall call;
-  NcclReductionWay way;
+  NcclReductionSteps steps;
 };
 
 Result<ReductionPlan> BeginReduction(const NcclReduction& reduction,
                                      const NcclAbilities& abilities) {
-  const Result<NcclReductionWay> way = WayOfReduction(reduction, abilities);
-  if (!way.ok()) return way.status();
+  const Result<NcclReductionSteps> steps = StepsOfReduction(reduction, abilities);
+  if (!steps.ok()) return steps.status();
   ReductionPlan begun;
-  begun.way = *way;
-  begun.call.type = way->type;
-  begun.call.op = way->op;
-  if (way->pre_multiply.has_value()) {
+  begun.steps = *steps;
+  begun.call.type = steps->type;
+  begun.call.op = steps->op;
+  if (steps->pre_multiply.has_value()) {
     begun.call.op = kNcclPreMultiplied;
-    begun.plan.pre_multiply = {way->type, reduction.dtype, *way->pre_multiply};
+    begun.plan.pre_multiply = {steps->type, reduction.dtype, *steps->pre_multiply};
   }
-  begun.plan.before_spec = {reduction.dtype, reduction.dtype, way->before};
-  begun.plan.after_spec = {reduction.dtype, reduction.dtype, way->after};
+  begun.plan.before_spec = {reduction.dtype, reduction.dtype, steps->before};
+  begun.plan.after_spec = {reduction.dtype, reduction.dtype, steps->after};
   return begun;
 }
 
@@ -81,11 +81,11 @@ void AddUnpacked(ReductionPlan& begun, const NcclTensor& tensor) {
   call.to = tensor.to;
   call.count = tensor.elements;
   // The input stays what it is: the scaled one lies where the result will.
-  if (begun.way.before != 1.0) {
+  if (begun.steps.before != 1.0) {
     begun.plan.before.push_back({tensor.from, tensor.to, tensor.elements});
     call.from = tensor.to;
   }
-  if (begun.way.after != 1.0) {
+  if (begun.steps.after != 1.0) {
     begun.plan.after.push_back({tensor.to, tensor.to, tensor.elements});
   }
   begun.plan.calls.push_back(call);
@@ -155,7 +155,7 @@ Result<NcclPlan> PlanReducescatter(const NcclReduction& reduction, const NcclAbi
   NcclPlan plan = std::move(begun->plan);
   const uint64_t size = SizeOf(reduction.dtype), elements = Sum(parts);
   if (elements == 0) return plan;
-  if (begun->way.before != 1.0) {
+  if (begun->steps.before != 1.0) {
     if (buffer.bytes < elements * size) {
       return OutOfMemory(
           Format("a reducescatter of scaled {} needs {} bytes of the fusion buffer, which has {}",
@@ -164,7 +164,7 @@ Result<NcclPlan> PlanReducescatter(const NcclReduction& reduction, const NcclAbi
     plan.before.push_back({from, buffer.address, elements});
     from = buffer.address;
   }
-  if (begun->way.after != 1.0 && parts[index] > 0) plan.after.push_back({to, to, parts[index]});
+  if (begun->steps.after != 1.0 && parts[index] > 0) plan.after.push_back({to, to, parts[index]});
   NcclCall call = begun->call;
   call.from = from;
   call.count = parts[0];

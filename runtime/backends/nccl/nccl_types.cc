@@ -82,58 +82,58 @@ NcclReduceOp OpOfBool(ReduceOp op) {
   return op == ReduceOp::kMin || op == ReduceOp::kProduct ? kNcclMin : kNcclMax;
 }
 
-void PlaceFactorsOfWideSum(const NcclReduction& reduction, NcclReductionWay& way) {
+void PlaceFactorsOfWideSum(const NcclReduction& reduction, NcclReductionSteps& steps) {
   const double divisor = DivisorFor(reduction);
   const double scale = reduction.prescale * reduction.postscale;
   if (scale == 1.0 && divisor == 1.0) return;
   if (scale == 1.0 && divisor == reduction.size) {
-    way.op = kNcclAverage;
+    steps.op = kNcclAverage;
   } else {
-    way.pre_multiply = scale / divisor;
+    steps.pre_multiply = scale / divisor;
   }
 }
 
-void PlaceFactorsOfNarrowSum(const NcclReduction& reduction, NcclReductionWay& way) {
+void PlaceFactorsOfNarrowSum(const NcclReduction& reduction, NcclReductionSteps& steps) {
   const double divisor = DivisorFor(reduction);
-  way.after = reduction.postscale;
+  steps.after = reduction.postscale;
   if (reduction.prescale == 1.0 && divisor == 1.0) return;
   if (reduction.prescale == 1.0 && divisor == reduction.size) {
-    way.op = kNcclAverage;
+    steps.op = kNcclAverage;
   } else if (IsHalf(reduction.dtype) && HasExactly(reduction.dtype, reduction.prescale / divisor)) {
-    way.pre_multiply = reduction.prescale / divisor;
+    steps.pre_multiply = reduction.prescale / divisor;
   } else {
-    way.before = reduction.prescale / divisor;
+    steps.before = reduction.prescale / divisor;
   }
 }
 
 }  // namespace
 
-Result<NcclReductionWay> WayOfReduction(const NcclReduction& reduction,
-                                        const NcclAbilities& abilities) {
+Result<NcclReductionSteps> StepsOfReduction(const NcclReduction& reduction,
+                                            const NcclAbilities& abilities) {
   if (reduction.op == ReduceOp::kAdasum) {
     return Unsupported("NCCL has no reduction for Adasum, which is an allreduce of its own");
   }
   HVD_RETURN_IF_ERROR(CheckType(reduction.dtype, abilities));
   HVD_RETURN_IF_ERROR(CheckFactors(reduction));
-  NcclReductionWay way{.type = *TypeForNccl(reduction.dtype)};
+  NcclReductionSteps steps{.type = *TypeForNccl(reduction.dtype)};
   if (reduction.dtype == DType::kBool) {
-    way.op = OpOfBool(reduction.op);
-    return way;
+    steps.op = OpOfBool(reduction.op);
+    return steps;
   }
   const bool sum = reduction.op == ReduceOp::kSum || reduction.op == ReduceOp::kAverage ||
                    reduction.op == ReduceOp::kActiveAverage;
   if (sum && IsWide(reduction.dtype)) {
-    PlaceFactorsOfWideSum(reduction, way);
+    PlaceFactorsOfWideSum(reduction, steps);
   } else if (sum) {
-    PlaceFactorsOfNarrowSum(reduction, way);  // those of integers are 1
+    PlaceFactorsOfNarrowSum(reduction, steps);  // those of integers are 1
   } else {
-    way.op = reduction.op == ReduceOp::kMin   ? kNcclMin
-             : reduction.op == ReduceOp::kMax ? kNcclMax
-                                              : kNcclProduct;
-    way.before = reduction.prescale;
-    way.after = reduction.postscale;
+    steps.op = reduction.op == ReduceOp::kMin   ? kNcclMin
+               : reduction.op == ReduceOp::kMax ? kNcclMax
+                                                : kNcclProduct;
+    steps.before = reduction.prescale;
+    steps.after = reduction.postscale;
   }
-  return way;
+  return steps;
 }
 
 bool HasExactly(DType dtype, double value) {

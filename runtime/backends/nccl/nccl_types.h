@@ -31,7 +31,7 @@ struct NcclReduction {
   uint32_t active = 1;  // of these, members that have not joined
 };
 
-struct NcclReductionWay {
+struct NcclReductionSteps {
   NcclDataType type = kNcclFloat32;
   NcclReduceOp op = kNcclSum;          // of no meaning with `pre_multiply`
   std::optional<double> pre_multiply;  // a sum of the inputs times this: ncclRedOpCreatePreMulSum
@@ -45,8 +45,8 @@ struct NcclReductionWay {
 // caller may need its range.
 // kUnsupported with the reason: Adasum, a type that NCCL does not reduce, a scale or an average of
 // integers, which NCCL would add in their own type.
-Result<NcclReductionWay> WayOfReduction(const NcclReduction& reduction,
-                                        const NcclAbilities& abilities);
+Result<NcclReductionSteps> StepsOfReduction(const NcclReduction& reduction,
+                                            const NcclAbilities& abilities);
 
 // True if `value` is one of the type's normal numbers: float16, bfloat16, float32, float64.
 bool HasExactly(DType dtype, double value);

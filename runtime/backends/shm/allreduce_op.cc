@@ -254,18 +254,19 @@ Result<bool> AllreduceOp::Start(const CollectiveCall& call, const MemberInputs& 
     return attached;
   }
   if (uses_ring_) {
-    NoteWay(call.activities, TraceWay::kCopied);
+    NoteAlgorithm(call.activities, TraceAlgorithm::kCopied);
     JoinRing(call);
     return false;
   }
   if (has_ring_) CopyLate(call);
   if (alone_) {
-    NoteWay(call.activities, TraceWay::kAlone);
+    NoteAlgorithm(call.activities, TraceAlgorithm::kAlone);
     if (AllCopied(participants_, members_)) return CombineAlone(call);
     KeepPayloads(call);
     return false;
   }
-  NoteWay(call.activities, participants_[me_].staged ? TraceWay::kCopied : TraceWay::kInPlace);
+  NoteAlgorithm(call.activities,
+                participants_[me_].staged ? TraceAlgorithm::kCopied : TraceAlgorithm::kInPlace);
   FindHomes();
   const Chunking chunking = CombineChunks(call);
   combined_here_.assign(size_t{count()} * chunking.chunks_of(0), 0);

@@ -174,7 +174,8 @@ Result<bool> GatherOp::Start(const CollectiveCall& call, const MemberInputs& par
                                        [](const Source& source) { return source.flag != nullptr; });
   reduces_ ? BeginReduce(call) : BeginCopy(call);
   if (lent)
-    NoteWay(call.activities, lease_.staging != nullptr ? TraceWay::kCopied : TraceWay::kInPlace);
+    NoteAlgorithm(call.activities,
+                  lease_.staging != nullptr ? TraceAlgorithm::kCopied : TraceAlgorithm::kInPlace);
   if (lent || others_lent) return false;
   while (Step(call)) {
   }

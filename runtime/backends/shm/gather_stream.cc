@@ -89,13 +89,13 @@ bool StreamSource::HasSlot() {
 
 bool StreamSource::Post() {
   if (done() || !HasSlot()) return false;
-  in_vain_ = 0;
+  failed_looks_ = 0;
   PostOne(/*aside=*/false);
   return true;
 }
 
 void StreamSource::PostAside() {
-  if (done() || ++in_vain_ <= kPatience) return;
+  if (done() || ++failed_looks_ <= kPatience) return;
   for (int i = 0; i < kAsideAtOnce && !done(); ++i) {
     if (!Post()) PostOne(/*aside=*/true);
   }

@@ -2,7 +2,7 @@
 // the cache, chunk by chunk. README.md has the picture.
 //
 // The owner writes the chunks and how many there are; each reader writes how many it has taken, and
-// nothing else. An owner that looks in vain for a free slot goes on into a copy as large as its
+// nothing else. An owner that finds no free slot goes on into a copy as large as its
 // input: so it comes to its end without its readers. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_GATHER_STREAM_H_
 #define HVD_RUNTIME_BACKENDS_SHM_GATHER_STREAM_H_
@@ -105,7 +105,7 @@ struct StreamPlace {
 // The owner's side.
 class StreamSource {
  public:
-  // So many looks for a slot in vain before the next chunks go aside: longer than a reader at work
+  // So many failed looks for a slot before the next chunks go aside: longer than a reader at work
   // takes for a chunk, shorter than a thread looks before it gives its core away.
   static constexpr uint32_t kPatience = 200;
   static constexpr int kAsideAtOnce = 4;
@@ -121,7 +121,7 @@ class StreamSource {
   // Puts all chunks that are left where there is room, now.
   void PostAll();
   // The readers are at work just now.
-  void ExpectReaders() { in_vain_ = 0; }
+  void ExpectReaders() { failed_looks_ = 0; }
 
   bool done() const { return posted_ == cut_.chunks(); }
   // Bytes of the input that have been posted, where there is one part.
@@ -140,8 +140,8 @@ class StreamSource {
   const std::byte* input_;
   uint32_t members_, self_;
   uint64_t posted_ = 0;
-  uint64_t least_taken_ = 0;  // when last looked
-  uint32_t in_vain_ = 0;      // looks since the last chunk that found a slot
+  uint64_t least_taken_ = 0;   // when last looked
+  uint32_t failed_looks_ = 0;  // looks since the last chunk that found a slot
   bool news_ = false, went_aside_ = false;
 };
 

@@ -154,7 +154,7 @@ Result<bool> ShmBackend::Start(const CollectiveCall& call, OpState* state,
     WakePeersFor(OpOf(state));
     return done;
   }
-  NoteWay(call.activities, TraceWay::kAnnouncement);
+  NoteAlgorithm(call.activities, TraceAlgorithm::kAnnouncement);
   FinishExchange(call, parts);
   return true;
 }

@@ -20,7 +20,7 @@ void StagingRing::Join(std::vector<Place> places, uint32_t me, const ReduceSpec&
   me_ = me;
   spec_ = spec;
   inputs_.resize(places_.size());
-  in_vain_ = 0;  // all are at work just now
+  failed_looks_ = 0;  // all are at work just now
 }
 
 std::byte* StagingRing::SlotOf(const Place& place, uint64_t chunk) const {
@@ -69,7 +69,7 @@ void StagingRing::Post(const CollectiveCall& call) {
 }
 
 void StagingRing::PostAside(const CollectiveCall& call) {
-  if (posted_ == chunks_ || ++in_vain_ <= kPatience) return;
+  if (posted_ == chunks_ || ++failed_looks_ <= kPatience) return;
   for (int i = 0; i < kAsideAtOnce && MayGoAside(); ++i) PostOne(call);
 }
 
@@ -77,7 +77,7 @@ void StagingRing::PostOne(const CollectiveCall& call) {
   const ElementRange range = ChunkAt(posted_);
   const bool aside = !HasSlot();
   went_aside_ = went_aside_ || aside;
-  if (!aside) in_vain_ = 0;
+  if (!aside) failed_looks_ = 0;
   CopyRange(aside ? AsideOf(own_, posted_) : SlotOf(own_, posted_),
             static_cast<const std::byte*>(call.input) + range.first * element_,
             range.count * element_);

@@ -49,7 +49,7 @@ class StagingRing {
   static constexpr size_t From(size_t cache_bytes) {
     return cache_bytes == 0 ? kFrom : std::clamp(cache_bytes, kWindowBytes, kFrom);
   }
-  // So many looks for a slot in vain before the next chunk goes aside: longer than a peer at work
+  // So many failed looks for a slot before the next chunk goes aside: longer than a peer at work
   // takes for a chunk, shorter than a thread looks before it gives its core away.
   static constexpr uint32_t kPatience = 200;
   static constexpr int kAsideAtOnce = 4;
@@ -110,8 +110,8 @@ class StagingRing {
   ReduceSpec spec_;
   std::vector<const void*> inputs_;  // of the step at hand
   uint64_t posted_ = 0, reduced_ = 0, taken_ = 0;
-  uint64_t least_taken_ = 0;  // when last looked
-  uint32_t in_vain_ = 0;      // looks since the last chunk that found a slot
+  uint64_t least_taken_ = 0;   // when last looked
+  uint32_t failed_looks_ = 0;  // looks since the last chunk that found a slot
   bool news_ = false, went_aside_ = false;
 };
 

@@ -18,7 +18,7 @@ std::string LibraryPath(const std::string& library, const std::string& folder) {
   return PathIn(folder.empty() ? LibraryDir() : folder, library);
 }
 
-std::string LoaderWords() {
+std::string LoaderError() {
   const char* words = ::dlerror();
   return words == nullptr ? "the loader gave no reason" : words;
 }

@@ -14,7 +14,7 @@ std::string LibraryDir();
 std::string LibraryPath(const std::string& library, const std::string& folder = "");
 
 // The loader's words for the last dlopen of this thread that failed; never empty.
-std::string LoaderWords();
+std::string LoaderError();
 
 }  // namespace hvd
 

@@ -50,7 +50,7 @@ Status StartCudaDriver(const CudaDriver& driver) {
 Result<CudaDriver> FindCudaDriver(const std::string& library) {
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    return Unsupported(kUnusable + library + " cannot be loaded: " + LoaderWords() +
+    return Unsupported(kUnusable + library + " cannot be loaded: " + LoaderError() +
                        "; it comes with NVIDIA's driver");
   }
   return FillCudaDriver(library, [handle](const char* symbol) { return ::dlsym(handle, symbol); });

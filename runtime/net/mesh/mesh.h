@@ -105,7 +105,7 @@ class Mesh final {
   void Abort(const Status& why);
 
   // Peers of whose hosts nothing is heard, though they were asked, and for how long; from
-  // kSilenceTold on.
+  // kReportedSilence on.
   std::vector<MeshSilence> Silences() const { return signs_.Silences(); }
   // To the peers to which something was sent, as of the last second.
   std::vector<MeshLink> Links() const { return signs_.Links(); }

@@ -315,7 +315,7 @@ std::vector<MeshSilence> MeshPeers::LoseSilent() {
       }
     }
     const Duration silent = SilenceOf(signs);
-    if (silent >= kSilenceTold) silences.push_back({rank, silent});
+    if (silent >= kReportedSilence) silences.push_back({rank, silent});
     if (silent < kSilenceLost) continue;
     Lose(*stripes[0], Aborted(Format("{} is gone: nothing has been heard of its host for {} s",
                                      stripes[0]->Name(), kSilenceLost / std::chrono::seconds(1))));

@@ -58,7 +58,7 @@ class MeshPeers {
   // that is over.
   void LoseLate();
   // Loses the peers of whose hosts nothing was heard for kSilenceLost; the others that are silent
-  // are returned, from kSilenceTold on.
+  // are returned, from kReportedSilence on.
   std::vector<MeshSilence> LoseSilent();
   // `why`: "" when this process leaves in peace.
   void SendGoodbye(const std::string& why);

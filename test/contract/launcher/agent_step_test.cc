@@ -64,7 +64,7 @@ class AgentStepTest : public ::testing::Test {
                          script += "cat >/dev/null; echo over >&2; kill 0";
                          return std::vector<std::string>{"/bin/sh", "-c", script};
                        },
-                       ReadSrunWords, ReadSrunStepEnd};
+                       ParseSrunOutput, ReadSrunStepEnd};
     const auto step =
         std::make_shared<AgentStep>(io, clock, options, std::make_shared<LocalFamily>());
     seen = std::vector<HostSeen>(tasks.size());

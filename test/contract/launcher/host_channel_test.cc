@@ -125,7 +125,7 @@ std::unique_ptr<HostChannel> StepChannel(asio::io_context& io, const std::string
   options.program = {[command](const std::vector<StepHost>&) {
                        return std::vector<std::string>{"/bin/sh", "-c", command};
                      },
-                     ReadSrunWords, ReadSrunStepEnd};
+                     ParseSrunOutput, ReadSrunStepEnd};
   const auto step =
       std::make_shared<AgentStep>(io, clock, options, std::make_shared<LocalFamily>());
   return step->Join({0, "n1"});

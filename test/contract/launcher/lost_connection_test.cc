@@ -106,7 +106,7 @@ class LostConnection : public ::testing::Test {
     channel_ = first.get();
     way.channel = std::move(first);
     way.greeting = kGreeting;
-    way.no_agent_words = kNoAgent;
+    way.no_agent_text = kNoAgent;
     way.side_command = [this, side_command](SideCommand kind, const AgentPath& there) {
       EXPECT_EQ(kind, SideCommand::kResume);
       EXPECT_EQ(there.hvdrun, "/there/hvdrun");

@@ -373,7 +373,7 @@ TEST(Activities, CopiesAndTheWayOfTheDataAreRecordedWhereTheyAreWanted) {
       std::vector<std::string> seen;
       for (const TraceRecord& record : records) {
         const auto activity = static_cast<TraceActivity>(record.part & 0xff);
-        const std::string way(WayName(static_cast<TraceWay>(record.part >> 8)));
+        const std::string way(AlgorithmName(static_cast<TraceAlgorithm>(record.part >> 8)));
         if (record.kind == TraceKind::kDone) seen.push_back("done " + way);
         if (record.kind == TraceKind::kActivity) seen.push_back(ActivityName(activity, 0));
       }

@@ -78,7 +78,7 @@ TEST(FitCosts, SamplesThatAreNoNumbersAreLeftOut) {
 }
 
 // Four tensors at once, then nothing until the next step.
-std::vector<SeenOperation> Four(double at = 0) {
+std::vector<ObservedOperation> Four(double at = 0) {
   return {
       {at, at + 1000, 1000}, {at, at + 1100, 1000}, {at, at + 1200, 1000}, {at, at + 1200, 1000}};
 }
@@ -93,7 +93,7 @@ TEST(StepModel, TwoAreUnderWayAndWhatWaitsTravelsTogether) {
 }
 
 TEST(StepModel, WhatComesLateIsWaitedFor) {
-  std::vector<SeenOperation> operations = Four();
+  std::vector<ObservedOperation> operations = Four();
   operations.push_back({1500, 1700, 1000});
   const Result<StepModel> model = StepModel::Make(kCosts, operations, 2000);
   ASSERT_TRUE(model.ok());
@@ -102,8 +102,8 @@ TEST(StepModel, WhatComesLateIsWaitedFor) {
 }
 
 TEST(StepModel, WhatMayNotTravelWithOthersTravelsAlone) {
-  std::vector<SeenOperation> operations = Four();
-  for (SeenOperation& seen : operations) seen.fuses = false;
+  std::vector<ObservedOperation> operations = Four();
+  for (ObservedOperation& seen : operations) seen.fuses = false;
   const Result<StepModel> model = StepModel::Make(kCosts, operations, 2000);
   ASSERT_TRUE(model.ok());
   EXPECT_NEAR(model->StepUs(1e6), 4 * 110 + 800, 1e-6);
@@ -115,7 +115,7 @@ TEST(StepModel, TheStepBeginsWhereNothingIsUnderWay) {
   ASSERT_TRUE(whole.ok());
   EXPECT_NEAR(whole->StepUs(1e6), 2 * 110 + 122 + 800, 1e-6);
 
-  std::vector<SeenOperation> cut = Four(1500);
+  std::vector<ObservedOperation> cut = Four(1500);
   for (size_t i = 2; i < 4; ++i) {
     cut[i].ready_us -= 2000;
     cut[i].done_us -= 2000;
@@ -145,7 +145,7 @@ TEST(StepModel, NothingIsPredictedOfNothing) {
 
 // Small tensors over a slow link: a setting that saves exchanges is better, whatever the costs are.
 TEST(StepModel, MoreTogetherIsNeverSlowerWhereCopiesCostNothing) {
-  std::vector<SeenOperation> operations;
+  std::vector<ObservedOperation> operations;
   for (int i = 0; i < 200; ++i) operations.push_back({i * 5.0, 20'000.0, 1000.0 * (1 + i % 7)});
   const Result<StepModel> model =
       StepModel::Make({.alpha_us = 300, .beta_us_per_byte = 0.01}, operations, 25'000);

@@ -90,8 +90,8 @@ TEST(SettingsTable, EveryChoiceStandsForItsOwnValue) {
   EXPECT_EQ(Choosing("bind-to", "core").bind_to, BindTo::kCore);
   EXPECT_EQ(Choosing("bind-to", "numa").bind_to, BindTo::kNuma);
   EXPECT_EQ(Choosing("bind-to", "gpu").bind_to, BindTo::kGpu);
-  EXPECT_EQ(Choosing("gpus", "one").gpus, SeenGpus::kOne);
-  EXPECT_EQ(Choosing("gpus", "near").gpus, SeenGpus::kNear);
+  EXPECT_EQ(Choosing("gpus", "one").gpus, GpuVisibility::kOne);
+  EXPECT_EQ(Choosing("gpus", "near").gpus, GpuVisibility::kNear);
   EXPECT_EQ(Choosing("log-level", "trace").log_level, LogLevel::kTrace);
   EXPECT_EQ(Choosing("log-level", "fatal").log_level, LogLevel::kFatal);
   EXPECT_EQ(Choosing("timeline-keep", "last").timeline_keep, TimelineKeep::kLast);

@@ -143,7 +143,7 @@ TEST_P(NcclOperationTest, AllreducesEveryTypeByEveryOperation) {
   for (int type = 0; type < kDTypeCount; ++type) {
     for (const auto& [op, arithmetic] : operations) {
       const NcclReduction reduction{op, static_cast<DType>(type), 1, 1, kRanks, kRanks};
-      if (!WayOfReduction(reduction, kAbilities).ok()) continue;
+      if (!StepsOfReduction(reduction, kAbilities).ok()) continue;
       const double divisor = op == ReduceOp::kAverage ? kRanks : 1;
       CheckAllreduce(reduction,
                      {.dtype = reduction.dtype, .arithmetic = arithmetic, .divisor = divisor},

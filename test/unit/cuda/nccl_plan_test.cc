@@ -26,7 +26,7 @@ struct WayRow {
   double before, after;
 };
 
-TEST(NcclReductionWay, PlacesEachFactor) {
+TEST(NcclReductionSteps, PlacesEachFactor) {
   using enum ReduceOp;
   using enum DType;
   const WayRow table[] = {
@@ -67,7 +67,7 @@ TEST(NcclReductionWay, PlacesEachFactor) {
       {{kActiveAverage, kFloat8E5m2, 1, 1, 4, 2}, kNcclFloat8E5m2, kNcclSum, 0, 0.5, 1},
   };
   for (const WayRow& row : table) {
-    const Result<NcclReductionWay> way = WayOfReduction(row.reduction, kNewest);
+    const Result<NcclReductionSteps> way = StepsOfReduction(row.reduction, kNewest);
     ASSERT_TRUE(way.ok()) << way.status().message();
     const auto line = &row - table;
     EXPECT_EQ(way->type, row.type) << line;
@@ -78,7 +78,7 @@ TEST(NcclReductionWay, PlacesEachFactor) {
   }
 }
 
-TEST(NcclReductionWay, RefusesInOneSentence) {
+TEST(NcclReductionSteps, RefusesInOneSentence) {
   using enum ReduceOp;
   using enum DType;
   const struct {
@@ -98,14 +98,14 @@ TEST(NcclReductionWay, RefusesInOneSentence) {
       {{kSum, kFloat8E5m2}, {22403, 89}, "on GPUs from sm_90 on, and a member has sm_89"},
   };
   for (const auto& row : table) {
-    const Status status = WayOfReduction(row.reduction, row.abilities).status();
+    const Status status = StepsOfReduction(row.reduction, row.abilities).status();
     EXPECT_EQ(status.code(), Code::kUnsupported);
     EXPECT_THAT(status.message(), HasSubstr(row.words));
   }
 }
 
 // Every number of the half types, and what lies beside them.
-TEST(NcclReductionWay, KnowsWhatATypeHasExactly) {
+TEST(NcclReductionSteps, KnowsWhatATypeHasExactly) {
   for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
     for (uint32_t bits = 0; bits < 65536; ++bits) {
       const auto pattern = static_cast<uint16_t>(bits);

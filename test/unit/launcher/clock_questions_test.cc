@@ -20,7 +20,7 @@ TEST(ClockQuestions, TheQuickestAnswerCounts) {
     // The clock there is 7 ms ahead, and the answer is given a quarter of the way too late.
     const int64_t wall = WallAt(now + route * 3 / 4 + milliseconds(7));
     now += route;
-    EXPECT_TRUE(clock.Receive(TimeTold{question.number, wall}, now));
+    EXPECT_TRUE(clock.Receive(TimeReply{question.number, wall}, now));
   }
   EXPECT_EQ(clock.skew()->uncertainty, milliseconds(1));
   EXPECT_EQ(clock.skew()->skew, milliseconds(7) + std::chrono::microseconds(500));
@@ -30,11 +30,11 @@ TEST(ClockQuestions, TheQuickestAnswerCounts) {
 TEST(ClockQuestions, AnswersThatNobodyAskedForAreRefused) {
   ClockQuestions clock(kWallMinusSteady);
   const TimePoint now{seconds(10)};
-  EXPECT_FALSE(clock.Receive(TimeTold{0, WallAt(now)}, now)) << "nothing was asked";
+  EXPECT_FALSE(clock.Receive(TimeReply{0, WallAt(now)}, now)) << "nothing was asked";
   const AskTime question = clock.Ask(now);
-  EXPECT_FALSE(clock.Receive(TimeTold{question.number + 1, WallAt(now)}, now));
-  EXPECT_TRUE(clock.Receive(TimeTold{question.number, WallAt(now)}, now));
-  EXPECT_FALSE(clock.Receive(TimeTold{question.number, WallAt(now)}, now)) << "once more";
+  EXPECT_FALSE(clock.Receive(TimeReply{question.number + 1, WallAt(now)}, now));
+  EXPECT_TRUE(clock.Receive(TimeReply{question.number, WallAt(now)}, now));
+  EXPECT_FALSE(clock.Receive(TimeReply{question.number, WallAt(now)}, now)) << "once more";
 }
 
 TEST(ClockQuestions, EndAfterTheLastAnswer) {
@@ -44,7 +44,7 @@ TEST(ClockQuestions, EndAfterTheLastAnswer) {
     EXPECT_FALSE(clock.over());
     const AskTime question = clock.Ask(now);
     EXPECT_EQ(question.number, i);
-    clock.Receive(TimeTold{question.number, WallAt(now)}, now);
+    clock.Receive(TimeReply{question.number, WallAt(now)}, now);
   }
   EXPECT_TRUE(clock.over());
 }

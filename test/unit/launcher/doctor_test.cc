@@ -418,7 +418,7 @@ class ExaminationTest : public testing::Test {
   void Answer(uint32_t host, const ToAgent& message) {
     auto hear = [&](const ToDriver& said) { examination_->Receive(host, said, now_); };
     if (const auto* ask = std::get_if<AskTime>(&message)) {
-      hear(TimeTold{ask->number, now_.time_since_epoch().count() + 1'000'000 + ahead_ns_});
+      hear(TimeReply{ask->number, now_.time_since_epoch().count() + 1'000'000 + ahead_ns_});
     } else if (std::holds_alternative<ExamineHost>(message)) {
       if (!silent_.contains(host)) hear(HostExam{{"cores=4", "done=1"}});
     } else if (const auto* prove = std::get_if<ProbeConnectivity>(&message)) {
@@ -497,7 +497,7 @@ TEST_F(ExaminationTest, ASlowAnswerMakesTheClockUncertainAndTheQuickestCounts) {
     // The clock there is 7 ms ahead, and the answer is given when half of the time is over.
     int64_t wall = (now_ + route / 2).time_since_epoch().count() + 1'000'000 + 7'000'000;
     now_ += route;
-    examination_->Receive(0, TimeTold{number++, wall}, now_);
+    examination_->Receive(0, TimeReply{number++, wall}, now_);
   }
   EXPECT_EQ(report().hosts[0].clock->skew, milliseconds(7));
   EXPECT_EQ(report().hosts[0].clock->uncertainty, milliseconds(1));

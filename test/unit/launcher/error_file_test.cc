@@ -64,7 +64,7 @@ TEST(ErrorJson, HasTheFirstCause) {
 TEST(ErrorJson, HasACodeThatTheTableHasWithTheSameKind) {
   using enum JobFailure::Kind;
   for (JobFailure::Kind kind : {kRank, kCommand, kHost, kHosts, kInterrupt, kTimeout, kInternal,
-                                kEnding, kWay, kStall, kLauncher}) {
+                                kEnding, kRoute, kStall, kLauncher}) {
     JobState state = FailedJob("");
     state.failure = JobFailure{.kind = kind, .signal = SIGINT};
     const Json error = Json::parse(ErrorJson(state, "id", {"true"}));

@@ -35,9 +35,9 @@ class ExaminedHostsTest : public testing::Test {
 TEST_F(ExaminedHostsTest, TwoNamesOfOneHostAreOne) {
   Greet(0, "x");
   Greet(1, "y");
-  EXPECT_TRUE(hosts_.AnyOnItsWay());
+  EXPECT_TRUE(hosts_.AnyConnecting());
   Greet(2, "y");
-  EXPECT_FALSE(hosts_.AnyOnItsWay());
+  EXPECT_FALSE(hosts_.AnyConnecting());
   hosts_.MergeNames(TimePoint());
   EXPECT_EQ(report_.hosts[2].same_as, 1U);
   EXPECT_TRUE(hosts_.Takes(1));
@@ -47,7 +47,7 @@ TEST_F(ExaminedHostsTest, TwoNamesOfOneHostAreOne) {
 TEST_F(ExaminedHostsTest, AHostThatFailsOnItsWayIsGivenUpOnce) {
   hosts_.Enter(1, HostStage::kLogin, TimePoint());
   hosts_.Fail(1, "the key was refused", TimePoint());
-  EXPECT_FALSE(hosts_.IsOnItsWay(1));
+  EXPECT_FALSE(hosts_.IsConnecting(1));
   EXPECT_THAT(hosts_.NoteFailures(TimePoint() + seconds(2)), ElementsAre(1));
   EXPECT_THAT(report_.hosts[1].trouble, HasSubstr("the key was refused"));
   EXPECT_EQ(report_.hosts[1].stage, HostStage::kLogin);

@@ -22,7 +22,7 @@ struct JobOverHosts {
                 uint32_t tensors) {
     records.push_back({.stamp = us * 1000,
                        .kind = TraceKind::kActivity,
-                       .part = TraceRecord::PartOf(activity, TraceWay::kUnsaid),
+                       .part = TraceRecord::PartOf(activity, TraceAlgorithm::kUnsaid),
                        .id = id,
                        .bytes = bytes,
                        .rank = tensors});

@@ -22,7 +22,7 @@ class FlightRoundsTest : public testing::Test {
     stall.ends = ends;
     return stall;
   }
-  static FlightTold Told(uint32_t number, uint32_t rank, uint64_t last) {
+  static FlightReply Told(uint32_t number, uint32_t rank, uint64_t last) {
     FlightEntry entry{last, 0, FlightState::kScheduled, "all_reduce", "Float [4]", "Float", 4, 4};
     return {number, {{rank, rank, "", {{"0", "default_pg", {0, 1}, last, {entry}}}}}};
   }
@@ -103,7 +103,7 @@ TEST_F(FlightRoundsTest, WithoutAVerdictTheSameOpenCollectiveAtTwoLooksIsANotice
   TimePoint now = kStart + kSecond;
   const auto look = [&](uint64_t number) {
     rounds_.Suspect({0}, warning, now);
-    FlightTold told = Told(static_cast<uint32_t>(asked_.size()), 0, number);
+    FlightReply told = Told(static_cast<uint32_t>(asked_.size()), 0, number);
     told.records.push_back(Told(0, 1, number - 1).records[0]);
     told.records[1].groups[0].entries[0].state = FlightState::kCompleted;
     rounds_.Take(0, told);

@@ -85,8 +85,8 @@ TEST(GpuAssignment, FollowsTheOrderWhereNothingIsNear) {
 TEST(AssignGpus, IsByTheSetting) {
   StartJob start;
   for (const auto& [setting, taken] :
-       {std::pair(SeenGpus::kAll, ""), std::pair(SeenGpus::kOne, "0"),
-        std::pair(SeenGpus::kNear, "2")}) {
+       {std::pair(GpuVisibility::kAll, ""), std::pair(GpuVisibility::kOne, "0"),
+        std::pair(GpuVisibility::kNear, "2")}) {
     start.gpus = setting;
     EXPECT_EQ(AssignGpus(start, {"0", "1", "2"}, kFour).Take(0, 0, {1}), taken);
   }
@@ -97,7 +97,7 @@ TEST(GpuAssignment, GivesNothingWhereThereIsNone) {
   EXPECT_EQ(gpus.Take(0, 0), "");
 }
 
-StartJob Start(SeenGpus gpus, std::vector<std::string> inherited,
+StartJob Start(GpuVisibility gpus, std::vector<std::string> inherited,
                std::vector<std::string> given = {}) {
   StartJob start;
   start.slots = {{0, 0, 0, 1, 0, 1}};
@@ -108,18 +108,18 @@ StartJob Start(SeenGpus gpus, std::vector<std::string> inherited,
 }
 
 TEST(SharedGpus, AreThoseOfTheListThatTheWorkersGet) {
-  EXPECT_THAT(SharedGpus(Start(SeenGpus::kOne, {}), kFour), ElementsAre("0", "1", "2", "3"));
-  EXPECT_THAT(SharedGpus(Start(SeenGpus::kOne, {"CUDA_VISIBLE_DEVICES=1,3"}), kFour),
+  EXPECT_THAT(SharedGpus(Start(GpuVisibility::kOne, {}), kFour), ElementsAre("0", "1", "2", "3"));
+  EXPECT_THAT(SharedGpus(Start(GpuVisibility::kOne, {"CUDA_VISIBLE_DEVICES=1,3"}), kFour),
               ElementsAre("1", "3"));
-  EXPECT_THAT(
-      SharedGpus(Start(SeenGpus::kOne, {"CUDA_VISIBLE_DEVICES=1,3"}, {"CUDA_VISIBLE_DEVICES=2"}),
-                 kFour),
-      ElementsAre("2"))
+  EXPECT_THAT(SharedGpus(Start(GpuVisibility::kOne, {"CUDA_VISIBLE_DEVICES=1,3"},
+                               {"CUDA_VISIBLE_DEVICES=2"}),
+                         kFour),
+              ElementsAre("2"))
       << "-x wins";
 }
 
 TEST(SharedGpus, AreLookedForOnlyWhenSomethingIsDoneWithThem) {
-  StartJob start = Start(SeenGpus::kAll, {});
+  StartJob start = Start(GpuVisibility::kAll, {});
   EXPECT_THAT(SharedGpus(start, kFour), IsEmpty());
   start.bind_to = BindTo::kGpu;
   EXPECT_THAT(SharedGpus(start, kFour), ElementsAre("0", "1", "2", "3"));

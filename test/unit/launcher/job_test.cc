@@ -1002,7 +1002,7 @@ TEST(Job, AWayBetweenHostsThatIsSilentIsNamedAndNoRankIs) {
             "from rank 0 on h0 for 5 s, though hvdrun reaches both hosts; look for a firewall or a "
             "fault of the network between them");
   job.Exit(0, 3);
-  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kWay);
+  EXPECT_EQ(job.state.failure->kind, JobFailure::Kind::kRoute);
   EXPECT_EQ(job.On(SilentRoute{1, 0, 1, milliseconds(6300)}), "") << "once";
 }
 

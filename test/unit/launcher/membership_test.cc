@@ -722,7 +722,7 @@ TEST(Membership, TheMemoryOfASpareIsTold) {
   job.Join({2});
   ASSERT_NE(job.Find<AskMemory>(), nullptr);
   EXPECT_EQ(job.Find<AskMemory>()->rank, 2U);
-  job.On(MemoryTold{2, 312'400'000});
+  job.On(MemoryReply{2, 312'400'000});
   EXPECT_THAT(job.told, HasSubstr("a spare is ready on host a (pid 102); it holds 312 MB"));
   EXPECT_EQ(job.Find<AskMemory>(), nullptr) << "once";
 }
@@ -737,7 +737,7 @@ TEST(Membership, TheMemoryOfASpareThatHasAPlaceByThenIsNotTold) {
   job.Die(1);
   job.Join({0});
   EXPECT_THAT(job.Members(), ElementsAre(0, 2));
-  job.On(MemoryTold{2, 312'400'000});
+  job.On(MemoryReply{2, 312'400'000});
   EXPECT_THAT(job.told, Not(HasSubstr("a spare is ready")));
 }
 

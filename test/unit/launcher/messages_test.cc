@@ -107,12 +107,12 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(PutKey{3, "k", "v"});
   all.emplace_back(WantKey{3, "k"});
   all.emplace_back(ConnectivityProbed{"no", {"::1", ""}, "record", {"", "why"}});
-  all.emplace_back(CommandSeen{{"python", "/", "/bin/python", "/bin/python3.11", "3.11", 2, 13}});
+  all.emplace_back(CommandReport{{"python", "/", "/bin/python", "/bin/python3.11", "3.11", 2, 13}});
   all.emplace_back(TreeUp{{{1, "inner"}, {2, ""}}});
   all.emplace_back(TreeCut{"why"});
   all.emplace_back(RanksJoined{{{0, 8}}});
   all.emplace_back(AgentPath{"/bin/hvdrun", "listener"});
-  all.emplace_back(TimeTold{1, 2, 3});
+  all.emplace_back(TimeReply{1, 2, 3});
   all.emplace_back(HostExam{{"cores=2"}});
   all.emplace_back(PairMeasured{1, 2, "no", "::1", 3, 4});
   all.emplace_back(RelayMeasured{1, 2, 3, 4, "no"});
@@ -125,29 +125,29 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(TraceRecords{1, 2, 3, 4, "records"});
   all.emplace_back(CommitsHeld{3, 9});
   all.emplace_back(StopRequested{15});
-  all.emplace_back(MemoryTold{1, 4096});
-  all.emplace_back(StallSeen{3, 1, {2}});
+  all.emplace_back(MemoryReply{1, 4096});
+  all.emplace_back(StallReport{3, 1, {2}});
   all.emplace_back(GenerationIdle{3, 2500});
   all.emplace_back(RanksExamined{1, 3, {ARank()}});
   all.emplace_back(
-      CountsTold{1, 3, 9, {{0, 1, RankActivity::kWaiting, 1, 2, 3, 4, 5, 6, 0, "grad"}, {}}});
-  all.emplace_back(RingTold{1, 2, 3, 4, "records"});
+      CountsReply{1, 3, 9, {{0, 1, RankActivity::kWaiting, 1, 2, 3, 4, 5, 6, 0, "grad"}, {}}});
+  all.emplace_back(RingReply{1, 2, 3, 4, "records"});
   all.emplace_back(RingsOver{1});
-  all.emplace_back(StacksTold{1, {{2, "text", ""}, {3, "", "reason"}}});
+  all.emplace_back(StacksReply{1, {{2, "text", ""}, {3, "", "reason"}}});
   all.emplace_back(ScriptObserved{{{1, 2, "S", "futex", 3, 4, 5, 6, 1, 7, 8, "all_reduce", 1, 0,
                                     "a.py:1 in f", "g (b.py)", "why"},
                                    {}}});
   all.emplace_back(
-      FlightTold{1,
-                 {{2,
-                   3,
-                   "",
-                   {{"0",
-                     "default_pg",
-                     {0, 1},
-                     7,
-                     {{7, 0, FlightState::kStarted, "all_reduce", "Float [4]", "Float", 4, 5}}}}},
-                  {4, 5, "why", {}}}});
+      FlightReply{1,
+                  {{2,
+                    3,
+                    "",
+                    {{"0",
+                      "default_pg",
+                      {0, 1},
+                      7,
+                      {{7, 0, FlightState::kStarted, "all_reduce", "Float [4]", "Float", 4, 5}}}}},
+                   {4, 5, "why", {}}}});
   all.emplace_back(PlacesRefused{"no"});
   all.emplace_back(PlaceTaken{1, 2});
   all.emplace_back(MasterPortTaken{7, 29500, "h"});

@@ -54,7 +54,7 @@ TEST_F(OutputLinesTest, TheLastWordsAreThoseOnStderr) {
   lines_.Add(false);
   lines_.Take(0, OutputStream::kStdout, "out\n");
   lines_.Take(0, OutputStream::kStderr, "boom\n");
-  EXPECT_EQ(lines_.LastWords(0), "boom");
+  EXPECT_EQ(lines_.LastOutput(0), "boom");
 }
 
 }  // namespace

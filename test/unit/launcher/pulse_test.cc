@@ -45,7 +45,7 @@ TEST(Pulse, TheNewestIsHeardAndTheEnd) {
   EXPECT_FALSE(OnHeartbeat(reading.get()).newest);
   SendPulse(writing.get(), {1, 2});
   SendPulse(writing.get(), {3, 4});
-  HeartbeatSeen heard = OnHeartbeat(reading.get());
+  PulseReading heard = OnHeartbeat(reading.get());
   ASSERT_TRUE(heard.newest);
   EXPECT_EQ(heard.newest->bearer, 3);
   EXPECT_EQ(heard.newest->grace_looks, 4U);

@@ -54,7 +54,7 @@ TEST_F(RecorderMessagesTest, ATimelineNamesTheRankAndItsHost) {
 }
 
 TEST_F(RecorderMessagesTest, ARingForTheDumpOfAFailedJobGoesThereAlone) {
-  const RingTold ring{kFailureDump, 1, 1, 3, {}};
+  const RingReply ring{kFailureDump, 1, 1, 3, {}};
   EXPECT_THAT(FileAfter(parts_.failure_dump, [&] { (void)messages_.Take(1, ring); }),
               HasSubstr("rank 1 on b"));
   EXPECT_THAT(FileAfter(parts_.timeline, [&] { (void)messages_.Take(1, ring); }),
@@ -64,15 +64,15 @@ TEST_F(RecorderMessagesTest, ARingForTheDumpOfAFailedJobGoesThereAlone) {
 TEST_F(RecorderMessagesTest, WithoutAFileRecordsAreDropped) {
   EXPECT_TRUE(messages_.Take(1, TraceBegun{}).ok());
   EXPECT_TRUE(messages_.Take(1, TraceRecords{}).ok());
-  EXPECT_TRUE(messages_.Take(1, RingTold{kFailureDump, 1, 1, 3, {}}).ok());
+  EXPECT_TRUE(messages_.Take(1, RingReply{kFailureDump, 1, 1, 3, {}}).ok());
 }
 
 TEST_F(RecorderMessagesTest, AHostWithoutAClockIsNoHostOfTheJob) {
-  EXPECT_TRUE(messages_.Take(7, RingTold{kFailureDump, 1, 1, 3, {}}).ok());
+  EXPECT_TRUE(messages_.Take(7, RingReply{kFailureDump, 1, 1, 3, {}}).ok());
 }
 
 TEST_F(RecorderMessagesTest, AHostCountsForItsOwnWorkersOnly) {
-  CountsTold told;
+  CountsReply told;
   told.workers.emplace_back();  // worker 0
   EXPECT_TRUE(messages_.Take(0, told).ok());
   EXPECT_EQ(messages_.Take(1, told).message(), "its agent reported unknown worker 0");

@@ -45,7 +45,7 @@ TEST(ShareSteps, FillsSeveralStepsAboutEqually) {
   EXPECT_THAT(ShareSteps(nodes, 2), ElementsAre(0, 0, 1, 1, 2));
 }
 
-TEST(ReadSrunWords, AreAboutTheNodesThatTheyName) {
+TEST(ParseSrunOutput, AreAboutTheNodesThatTheyName) {
   struct Row {
     const char* said;
     const char* reason;  // of n2
@@ -60,22 +60,22 @@ TEST(ReadSrunWords, AreAboutTheNodesThatTheyName) {
            {"srun: error: n2: task 1: Out Of Memory\n", "Slurm ended the step: out of memory"},
            {"hello\nsrun: error: Node failure on n2\n", "Slurm ended the step: node failure"},
        }) {
-    const std::optional<ChannelEnd> end = ReadSrunWords(row.said, "n2");
+    const std::optional<ChannelEnd> end = ParseSrunOutput(row.said, "n2");
     ASSERT_TRUE(end) << row.said;
     EXPECT_EQ(end->stage, ChannelStage::kRunning);
     EXPECT_EQ(end->reason, row.reason);
-    EXPECT_FALSE(ReadSrunWords(row.said, "n4")) << row.said;
-    EXPECT_EQ(ReadSrunWords(cancelled + row.said, "n2")->reason,
+    EXPECT_FALSE(ParseSrunOutput(row.said, "n4")) << row.said;
+    EXPECT_EQ(ParseSrunOutput(cancelled + row.said, "n2")->reason,
               "Slurm ended the step: it was cancelled");
   }
   const std::string terminated = "srun: error: n2: task 1: Terminated\n";
-  EXPECT_FALSE(ReadSrunWords(terminated, "n2")) << "Slurm may say why a moment later";
-  EXPECT_EQ(ReadSrunWords(cancelled + terminated, "n2")->reason,
+  EXPECT_FALSE(ParseSrunOutput(terminated, "n2")) << "Slurm may say why a moment later";
+  EXPECT_EQ(ParseSrunOutput(cancelled + terminated, "n2")->reason,
             "Slurm ended the step: it was cancelled");
   for (const char* said :
        {"", "srun: error: n2: task 1: Exited with exit code 0\n", "srun: error: n2\n",
         "srun: error: n[2: task 1: Killed\n", "n2: task 1: Killed\n", "srun: error: : task: x\n"})
-    EXPECT_FALSE(ReadSrunWords(said, "n2")) << said;
+    EXPECT_FALSE(ParseSrunOutput(said, "n2")) << said;
 }
 
 TEST(ReadSrunStepEnd, IsForEachNodeWhatItsTaskDid) {

@@ -64,8 +64,8 @@ TEST(Invitation, OfAnotherKindIsASentenceWithoutTheKey) {
   }
 }
 
-TEST(UnconnectedWords, SayWhy) {
-  EXPECT_EQ(ParseUnconnected(UnconnectedWords("nobody\nanswers")), R"(nobody\nanswers)");
+TEST(UnconnectedText, SayWhy) {
+  EXPECT_EQ(ParseUnconnected(UnconnectedText("nobody\nanswers")), R"(nobody\nanswers)");
   EXPECT_FALSE(ParseUnconnected("wants gzip"));
 }
 

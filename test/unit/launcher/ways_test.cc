@@ -121,12 +121,12 @@ TEST(Preamble, TellsTheWordsOfTheScriptFromChatter) {
     std::vector<std::string> heard;
     for (const std::string& part : {bytes.substr(0, cut), bytes.substr(cut)}) {
       EXPECT_FALSE(preamble.Take(part));
-      while (std::optional<std::string> words = preamble.TakeWords()) heard.push_back(*words);
+      while (std::optional<std::string> words = preamble.PopSuffix()) heard.push_back(*words);
     }
     EXPECT_THAT(heard, ElementsAre("wants gzip")) << cut << ": the other one is of another job";
     EXPECT_EQ(preamble.said(), "More");
     EXPECT_EQ(preamble.Take("hvdrun-agent 7\nrest"), "rest");
-    EXPECT_FALSE(preamble.TakeWords());
+    EXPECT_FALSE(preamble.PopSuffix());
   }
 }
 

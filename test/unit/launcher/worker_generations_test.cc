@@ -114,12 +114,12 @@ TEST_F(WorkerGenerationsTest, MoreWorkersGetSlotsBehindTheOthers) {
 
 TEST_F(WorkerGenerationsTest, WhatTheMembersHaveDoneCanBeAsked) {
   recorders_.Answer(AskCounts{1, 0});
-  EXPECT_TRUE(std::get<CountsTold>(owner_.sent.back()).workers.empty());
+  EXPECT_TRUE(std::get<CountsReply>(owner_.sent.back()).workers.empty());
   auto page = GenerationPage::Make(3, 2, [](uint32_t) {});
   ASSERT_TRUE(page.ok());
   recorders_.UsePage((*page)->fd()->get(), (*page)->bytes(), 3, {{5, 0, 0, 0}, {4, 1, 1, 0}});
   recorders_.Answer(AskCounts{2, 0});
-  const auto& told = std::get<CountsTold>(owner_.sent.back());
+  const auto& told = std::get<CountsReply>(owner_.sent.back());
   EXPECT_EQ(told.number, 2U);
   EXPECT_EQ(told.generation, 3U);
   ASSERT_EQ(told.workers.size(), 2U);
@@ -130,7 +130,7 @@ TEST_F(WorkerGenerationsTest, WhatTheMembersHaveDoneCanBeAsked) {
   page->reset();  // it stays readable
   recorders_.Answer(AskRings{3});
   EXPECT_EQ(std::get<RingsOver>(owner_.sent.back()).number, 3U);
-  EXPECT_EQ(std::get<RingTold>(owner_.sent[owner_.sent.size() - 2]).rank, 4U);
+  EXPECT_EQ(std::get<RingReply>(owner_.sent[owner_.sent.size() - 2]).rank, 4U);
 }
 
 }  // namespace

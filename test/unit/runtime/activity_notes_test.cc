@@ -27,18 +27,18 @@ TEST(ActivityNotesTest, WhatDoesNotFitIsNotNoted) {
 TEST(ActivityNotesTest, TheWayOfTheNewestIsThatOfTheOperation) {
   ActivityNotes leader, rank;
   leader.Begin({.activity = TraceActivity::kGloo});
-  leader.SetWay(TraceWay::kSliced);
+  leader.SetAlgorithm(TraceAlgorithm::kSliced);
   rank.Append(leader);
-  EXPECT_EQ(rank.way(), TraceWay::kSliced);
-  EXPECT_EQ(rank.all()[0].way, TraceWay::kSliced);
+  EXPECT_EQ(rank.algorithm(), TraceAlgorithm::kSliced);
+  EXPECT_EQ(rank.all()[0].algorithm, TraceAlgorithm::kSliced);
   rank.Clear();
   EXPECT_TRUE(rank.all().empty());
-  EXPECT_EQ(rank.way(), TraceWay::kSliced);
+  EXPECT_EQ(rank.algorithm(), TraceAlgorithm::kSliced);
 }
 
 TEST(ActivityNotesTest, NobodyWhoWantsToKnowIsNoError) {
   const NotedActivity activity(nullptr, TraceActivity::kCopyIn, 1);
-  NoteWay(nullptr, TraceWay::kTree);
+  NoteAlgorithm(nullptr, TraceAlgorithm::kTree);
 }
 
 }  // namespace

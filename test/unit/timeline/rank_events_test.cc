@@ -177,7 +177,7 @@ TEST_F(RankEventsTest, AnyRecordsGiveEventsThatNest) {
 
 TEST_F(RankEventsTest, ActivitiesLieInTheirOperationAlsoWhereOtherRowsWentOn) {
   Tell("grad");
-  const auto activity = [this](uint64_t stamp, TraceActivity what, TraceWay way = {},
+  const auto activity = [this](uint64_t stamp, TraceActivity what, TraceAlgorithm way = {},
                                uint32_t tensors = 1) {
     recorder_.Write({.stamp = stamp,
                      .kind = TraceKind::kActivity,
@@ -192,11 +192,11 @@ TEST_F(RankEventsTest, ActivitiesLieInTheirOperationAlsoWhereOtherRowsWentOn) {
   Write(TraceKind::kStart, 20);
   Write(TraceKind::kStep, 100);
   activity(30, TraceActivity::kQueue);
-  activity(40, TraceActivity::kGloo, TraceWay::kSliced, 3);
+  activity(40, TraceActivity::kGloo, TraceAlgorithm::kSliced, 3);
   activity(90, TraceActivity::kHandOut);
   recorder_.Write({.stamp = 110,
                    .kind = TraceKind::kDone,
-                   .part = TraceRecord::PartOf(TraceActivity::kNone, TraceWay::kSliced),
+                   .part = TraceRecord::PartOf(TraceActivity::kNone, TraceAlgorithm::kSliced),
                    .id = name_.id,
                    .bytes = 48});
   std::vector<int64_t> stamps;
@@ -218,10 +218,11 @@ TEST_F(RankEventsTest, ActivitiesLieInTheirOperationAlsoWhereOtherRowsWentOn) {
 
 TEST_F(RankEventsTest, AnActivityEndsWithItsOperationAtTheLatest) {
   Tell("grad");
-  recorder_.Write({.stamp = 5,
-                   .kind = TraceKind::kActivity,
-                   .part = TraceRecord::PartOf(TraceActivity::kWaitForHosts, TraceWay::kUnsaid),
-                   .id = name_.id});
+  recorder_.Write(
+      {.stamp = 5,
+       .kind = TraceKind::kActivity,
+       .part = TraceRecord::PartOf(TraceActivity::kWaitForHosts, TraceAlgorithm::kUnsaid),
+       .id = name_.id});
   Write(TraceKind::kDone, 20, 2, 6);
   EXPECT_THAT(Take(), ElementsAre("B WAIT_FOR_HOSTS [grad] \"bytes\":0", "E  [grad] ",
                                   "X ALLREDUCE [grad] \"bytes\":48,\"error\":\"aborted\""));
@@ -233,7 +234,7 @@ TEST(ActivityNamesTest, ExchangesHaveTheNamesOfHorovodAndOthersNone) {
   EXPECT_EQ(ActivityName(TraceActivity::kCopyOut, 0), "MEMCPY_OUT_FUSION_BUFFER");
   EXPECT_EQ(ActivityName(TraceActivity::kNone, 0), "");
   EXPECT_EQ(ActivityName(static_cast<TraceActivity>(200), 0), "");
-  EXPECT_EQ(WayName(static_cast<TraceWay>(200)), "");
+  EXPECT_EQ(AlgorithmName(static_cast<TraceAlgorithm>(200)), "");
 }
 
 TEST_F(RankEventsTest, PointsOfTheProgramAreMarks) {

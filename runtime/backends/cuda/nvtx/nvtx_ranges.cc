@@ -52,7 +52,7 @@ Status Initialize(const std::string& injection) {
   void* library = ::dlopen(injection.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr)
     return Unsupported(kNoRanges + std::string("the profiler's library cannot be loaded: ") +
-                       LoaderWords());
+                       LoaderError());
   auto initialize =
       reinterpret_cast<nvtx::InitializeInjection>(::dlsym(library, nvtx::kInjectionEntry));
   if (initialize == nullptr)

@@ -268,7 +268,7 @@ void Coordinator::OnWithdraw(uint32_t from, const WithdrawMessage& msg, Answers*
 }
 
 bool Coordinator::HasJoined(uint32_t rank) const {
-  return joined_.contains(rank) || joined_in_vain_.contains(rank);
+  return joined_.contains(rank) || failed_joins_.contains(rank);
 }
 
 // Where a rank has left, a join fails; but ranks that have joined submit nothing more, so the
@@ -276,7 +276,7 @@ bool Coordinator::HasJoined(uint32_t rank) const {
 void Coordinator::OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers) {
   if (!left_.empty()) {
     answers->push_back({from, EndMessage{msg.ticket, LeftBefore(*left_.begin(), "join"), 0}});
-    joined_in_vain_.insert(from);
+    failed_joins_.insert(from);
     return SettleAll(answers);
   }
   joined_[from] = msg.ticket;
@@ -332,7 +332,7 @@ void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
     if (!left_.contains(joined)) {
       answers->push_back({joined, EndMessage{ticket, LeftBefore(rank, "join"), 0}});
     }
-    joined_in_vain_.insert(joined);
+    failed_joins_.insert(joined);
   }
   joined_.clear();
 }

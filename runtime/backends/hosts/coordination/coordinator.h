@@ -105,7 +105,7 @@ class Coordinator {
   std::optional<Early> early_;
   BatchOrder order_;
   std::map<uint32_t, uint64_t> joined_;  // world rank -> ticket of its join
-  std::set<uint32_t> joined_in_vain_;    // their join has failed
+  std::set<uint32_t> failed_joins_;      // their join has failed
   std::set<uint32_t> left_;
   std::set<uint32_t> heard_of_;
 };

@@ -77,7 +77,7 @@ Result<NvrtcLibrary> LoadNvrtcFrom(std::span<const std::string> candidates) {
     void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr)
       return FillNvrtc(path, [handle](const char* symbol) { return ::dlsym(handle, symbol); });
-    words += (words.empty() ? "" : "; ") + LoaderWords();
+    words += (words.empty() ? "" : "; ") + LoaderError();
   }
   return Unsupported(kCannotCompile + std::string("there is no NVRTC: ") + words +
                      "; frameworks with CUDA bring it, and NVIDIA's packages have it");

@@ -15,7 +15,7 @@
 namespace hvd {
 
 // From here on a silence is worth telling; from there on the peer is lost.
-inline constexpr Duration kSilenceTold = std::chrono::seconds(3);
+inline constexpr Duration kReportedSilence = std::chrono::seconds(3);
 inline constexpr Duration kSilenceLost = std::chrono::seconds(30);
 // How often to look.
 inline constexpr Duration kSilenceLook = std::chrono::seconds(1);

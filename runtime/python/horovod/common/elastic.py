@@ -516,7 +516,7 @@ def run_fn(func: Callable[..., R], reset: Callable[[], Any]) -> Callable[..., R]
 
 
 def _give_up():
-    """Fails what other threads, and handles of this one, wait for in vain."""
+    """Fails what other threads, and handles of this one, would wait for without end."""
     if _native.handle is not None:
         from horovod.common import _library
         _library.give_up()

@@ -1,4 +1,4 @@
-#include "runtime/backends/gloo/allreduce_way.h"
+#include "runtime/backends/gloo/allreduce_algorithm.h"
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@ AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders) {
   return direct ? AllreduceAlgorithm::kDirect : AllreduceAlgorithm::kSliced;
 }
 
-size_t PiecesUnderWay(uint64_t round_trip_us, size_t part_bytes) {
+size_t PiecesInFlight(uint64_t round_trip_us, size_t part_bytes) {
   if (round_trip_us == 0 || part_bytes == 0) return kMostPieces;
   const uint64_t us = std::min<uint64_t>(round_trip_us, 1'000'000);
   const uint64_t on_the_way = (us * kBytesPerUs + part_bytes - 1) / part_bytes;

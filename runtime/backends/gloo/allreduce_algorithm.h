@@ -1,6 +1,6 @@
 // Which way an allreduce between leaders takes. Pure.
-#ifndef HVD_RUNTIME_BACKENDS_GLOO_ALLREDUCE_WAY_H_
-#define HVD_RUNTIME_BACKENDS_GLOO_ALLREDUCE_WAY_H_
+#ifndef HVD_RUNTIME_BACKENDS_GLOO_ALLREDUCE_ALGORITHM_H_
+#define HVD_RUNTIME_BACKENDS_GLOO_ALLREDUCE_ALGORITHM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@ AllreduceAlgorithm ChooseAllreduce(size_t bytes, size_t leaders);
 // The pieces of a large sum that are under way at once, where each leader adds up `part_bytes` of
 // one: as many as keep a link of 100 Gbit/s busy over the longest round trip to another leader (in
 // us; 0: not known), 2 to 8. Leaders may differ.
-size_t PiecesUnderWay(uint64_t round_trip_us, size_t part_bytes);
+size_t PiecesInFlight(uint64_t round_trip_us, size_t part_bytes);
 
 }  // namespace hvd
 
-#endif  // HVD_RUNTIME_BACKENDS_GLOO_ALLREDUCE_WAY_H_
+#endif  // HVD_RUNTIME_BACKENDS_GLOO_ALLREDUCE_ALGORITHM_H_
