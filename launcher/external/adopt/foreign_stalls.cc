@@ -76,7 +76,9 @@ void ForeignStalls::Take(const ToDriver& message) {
 
 void ForeignStalls::Conclude() {
   if (const std::optional<StallExplained> stall = rounds_.Result(plan_, clock_.Now())) {
-    Tell(*stall);
+    std::string situation =
+        Format("{} {}\n{}", stall->generation, stall->verdict.never_ends, stall->verdict.situation);
+    if (std::exchange(said_, situation) != situation) Tell(*stall);
     if (stall->verdict.never_ends) endless_(stall->generation, EndlessText(stall->verdict));
   }
   if (rounds_.NextTick() == TimePoint::max()) return;

@@ -45,6 +45,7 @@ class ForeignStalls {
   Plan plan_;              // of the generation that is looked into
   uint32_t own_host_ = 0;  // in plan_
   uint32_t waiting_ = 0;   // the rank that reported the stall
+  std::string said_;       // of the last verdict: each is said once
   RankExaminer examiner_;
   StallRounds rounds_;
   asio::steady_timer limit_timer_;

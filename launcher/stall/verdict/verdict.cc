@@ -226,6 +226,14 @@ std::string Headline(const Stalled& stalled, const std::vector<uint32_t>& missin
   return text;
 }
 
+// What a rank that computes does at this moment is no change.
+std::string SituationOf(uint32_t rank, RankClass found, const std::optional<RankFacts>& facts) {
+  std::string text = Format("{} {}", rank, static_cast<int>(found));
+  if (facts) text += Format(" {} {}", facts->submitted, facts->finished);
+  if (facts && found != RankClass::kBusy) text += " " + facts->site;
+  return text + "\n";
+}
+
 Verdict Make(const Stalled& stalled, const WorldFacts& facts, const std::set<uint32_t>& never) {
   Verdict verdict;
   const std::vector<uint32_t> missing = MissingOf(stalled, facts);
@@ -233,8 +241,11 @@ Verdict Make(const Stalled& stalled, const WorldFacts& facts, const std::set<uin
   verdict.sentence = Headline(stalled, missing, facts);
   const std::string site = SiteOf(*facts.ranks[stalled.first]);
   if (!site.empty()) verdict.details += "  It waits at " + site + ".\n";
+  verdict.situation = stalled.name + " " + List(stalled.waiting) + "\n";  // whoever is first
   for (uint32_t rank : missing) {
-    verdict.missing.push_back({rank, ClassOf(facts.ranks[rank], stalled.key)});
+    const RankClass found = ClassOf(facts.ranks[rank], stalled.key);
+    verdict.missing.push_back({rank, found});
+    verdict.situation += SituationOf(rank, found, facts.ranks[rank]);
     if (verdict.missing.size() <= kMostLines) verdict.details += MissingLine(rank, stalled, facts);
   }
   if (missing.size() > kMostLines)

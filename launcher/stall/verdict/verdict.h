@@ -44,6 +44,7 @@ struct Verdict {
   std::string details;   // lines about the ranks, each indented and ended by a newline
   std::vector<MissingRank> missing;
   bool never_ends = false;
+  std::string situation;  // the same until a rank that waits or is missing has moved
 };
 
 // The agents were asked why a collective takes so long.

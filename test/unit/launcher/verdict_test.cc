@@ -187,6 +187,28 @@ TEST(Verdict, NamesTheCollectiveTheRanksAndWhatTheyDo) {
   EXPECT_FALSE(verdict->never_ends);
 }
 
+TEST(Verdict, TheSituationIsTheSameUntilARankMoves) {
+  RankFacts missing = Rank(1);
+  missing.site = "/t.py:12 in load";
+  const auto situation = [&](int64_t waited_ms) {
+    RankFacts waits = Waits(0, kA, "a", {1});
+    waits.waits[0].waited_ms = waited_ms;
+    return Explain(World({waits, missing}), {}, 0)->situation;
+  };
+  const std::string sleeps = situation(5000);
+  missing.cpu_percent = 3;
+  EXPECT_EQ(situation(9000), sleeps);
+  missing.site = "/t.py:13 in load";
+  EXPECT_NE(situation(9000), sleeps);
+  missing.state = "R";
+  const std::string computes = situation(9000);
+  EXPECT_NE(computes, sleeps);
+  missing.site = "/t.py:14 in load";
+  EXPECT_EQ(situation(9000), computes);
+  missing.submitted += 1;
+  EXPECT_NE(situation(9000), computes);
+}
+
 TEST(Verdict, SaysWhereItCannotAsk) {
   WorldFacts facts = World({Waits(0, kA, "a", {1}), std::nullopt});
   facts.hosts[1] = "";
