@@ -81,12 +81,18 @@ std::string WithProposal(const std::string& warning, std::string_view name,
 
 std::string_view LastPart(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// The setting whose flag has the last part of `key` as its name; null if there is none.
+// "--max-np" is "max_np" in a file.
+std::string AsKey(std::string_view flag) {
+  std::string key(flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+// The setting with a flag that is the last part of `key`; null if there is none.
 const Row* RowNamedAs(std::string_view key) {
   for (const Row& row : SettingRows()) {
-    std::string name(row.name);
-    std::replace(name.begin(), name.end(), '-', '_');
-    if (!row.hidden && !row.flags.empty() && name == LastPart(key)) return &row;
+    const auto is_meant = [key](std::string_view flag) { return AsKey(flag) == LastPart(key); };
+    if (!row.hidden && std::ranges::any_of(row.flags, is_meant)) return &row;
   }
   return nullptr;
 }
