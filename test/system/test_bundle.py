@@ -346,6 +346,7 @@ def test_hvdrun_that_is_killed_while_it_sends_leaves_nothing(start, rig, slow_ho
     assert slow_host.run("ls", "-A", rig.folder / "cache" / "hvdrun") == ""
 
 
+@pytest.mark.long
 def test_py_spy_travels_with_hvdrun_where_it_lies_beside_it(run, pod, tmp_path):
     """As pip installs both; the agent finds it there though it is not on PATH."""
     copy = tmp_path / "copy"

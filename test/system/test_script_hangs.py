@@ -188,7 +188,7 @@ def test_the_ranks_of_another_launcher_under_hvdrun_are_explained(start, tmp_pat
     assert err.count("the job hangs") == 1, err
 
 
-@pytest.fixture(params=["hvdrun --mpi", "hvdrun mpirun"])
+@pytest.fixture(params=["hvdrun --mpi", pytest.param("hvdrun mpirun", marks=pytest.mark.long)])
 def mpi_job(request, start, tmp_path, monkeypatch):
     """mpi_job(how): three ranks that use mpi4py. They spin while they wait."""
     path_with_py_spy(tmp_path, monkeypatch)
