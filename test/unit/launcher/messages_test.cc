@@ -134,8 +134,8 @@ std::vector<ToDriver> OneOfEachToDriver() {
   all.emplace_back(RingReply{1, 2, 3, 4, "records"});
   all.emplace_back(RingsOver{1});
   all.emplace_back(StacksReply{1, {{2, "text", ""}, {3, "", "reason"}}});
-  all.emplace_back(ScriptObserved{{{1, 2, "S", "futex", 3, 4, 5, 6, 1, 7, 8, "all_reduce", 1, 0,
-                                    "a.py:1 in f", "g (b.py)", "why"},
+  all.emplace_back(ScriptObserved{{{1, 1, 5, 2, "S", "futex", 3, 4, 5, 6, 1, 7, 8, "all_reduce", 1,
+                                    0, "a.py:1 in f", "g (b.py)", "why"},
                                    {}}});
   all.emplace_back(
       FlightReply{1,
