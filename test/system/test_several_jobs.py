@@ -24,7 +24,10 @@ def listed():
 def running(start, *args, ranks):
     job = start(*args)
     wait_until("the workers", lambda: sum(read_proc(p, "cmdline").startswith(b"sleep\0") for p in job.processes()) >= ranks)
-    return job, job.job_id()
+    name = job.job_id()
+    # hvdrun hears of a worker a moment after it runs.
+    wait_until("ps counts the workers", lambda: listed()[name][1:3] == [str(ranks)] * 2)
+    return job, name
 
 
 def test_ps_lists_every_job_and_stop_ends_only_the_one(start):

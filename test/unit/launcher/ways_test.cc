@@ -168,7 +168,7 @@ TEST(HostStages, ANameThatIsNotKnownYetIsNamedSoonAndHasItsLimitInAll) {
   std::string slow;
   for (int second = 0; second < 20; ++second, now += seconds(1)) {
     stages.Enter(0, HostStage::kConnect, now);  // the ssh program does not say which it does
-    stages.Trouble(0, HostStage::kResolve, "its name leads to no address");
+    stages.Trouble(0, HostStage::kResolve, "its name cannot be resolved");
     if (second == 3) stages.Enter(1, HostStage::kReady, now);
     stages.Expire(now);
     ASSERT_EQ(stages.stage(0), HostStage::kResolve) << second;
@@ -179,7 +179,7 @@ TEST(HostStages, ANameThatIsNotKnownYetIsNamedSoonAndHasItsLimitInAll) {
   EXPECT_EQ(stages.NextExpiry(), now);
   stages.Expire(now);
   EXPECT_EQ(stages.TroubleOf(0),
-            "resolving its name: its name leads to no address; it was tried again for 20 s, and "
+            "resolving its name: its name cannot be resolved; it was tried again for 20 s, and "
             "--stage-timeouts resolve=N allows more seconds");
 }
 
@@ -187,7 +187,7 @@ TEST(HostStages, ANameIsNotWaitedForWhenAnotherHostHasFailed) {
   HostStages stages(3, StageLimits::Default());
   TimePoint now{};
   stages.Begin(now);
-  stages.Trouble(1, HostStage::kResolve, "its name leads to no address");
+  stages.Trouble(1, HostStage::kResolve, "its name cannot be resolved");
   stages.Fail(0, "refused", now);
   now += HostStages::kSettle;
   stages.Expire(now);
@@ -195,7 +195,7 @@ TEST(HostStages, ANameIsNotWaitedForWhenAnotherHostHasFailed) {
   EXPECT_EQ(stages.Report({"a", "b", "c"}),
             "2 of 3 hosts cannot be used, so nothing was started.\n"
             "  a: resolving its name: refused\n"
-            "  b: resolving its name: its name leads to no address\n"
+            "  b: resolving its name: its name cannot be resolved\n"
             "  c: still resolving its name\n");
 }
 
@@ -203,7 +203,7 @@ TEST(HostStages, ANameThatIsKnownInTheEndIsForgotten) {
   HostStages stages(1, StageLimits::Default());
   TimePoint now{};
   stages.Begin(now);
-  stages.Trouble(0, HostStage::kResolve, "its name leads to no address");
+  stages.Trouble(0, HostStage::kResolve, "its name cannot be resolved");
   EXPECT_TRUE(stages.tried_again(0));
   now += seconds(19);
   stages.TakeSlow({"a"}, now);
@@ -220,11 +220,11 @@ TEST(HostStages, AnUnknownNameMayHaveAShorterLimit) {
   HostStages stages(2, limits);
   TimePoint now{};
   stages.Begin(now);
-  stages.Trouble(0, HostStage::kResolve, "its name leads to no address");
+  stages.Trouble(0, HostStage::kResolve, "its name cannot be resolved");
   now += seconds(3);
   stages.Expire(now);
   EXPECT_THAT(stages.TroubleOf(0),
-              HasSubstr("its name leads to no address; it was tried again for 3 s"));
+              HasSubstr("its name cannot be resolved; it was tried again for 3 s"));
   EXPECT_EQ(stages.stage(1), HostStage::kResolve) << "its name server has not answered";
 }
 
