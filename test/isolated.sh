@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# isolated.sh COMMAND...: runs it in process, network, mount and IPC namespaces of its own, with an empty /tmp, so that tests beside
+# isolated.sh COMMAND...: runs it in process, network, mount and IPC namespaces of its own, with an empty /tmp and /dev/shm, so that tests beside
 # each other do not see each other's jobs. That /tmp is a new folder in HVD_TEST_SCRATCH, else in /tmp, and stays. Needs root;
 # `isolated.sh --check` says by its exit status whether it works here.
 set -euo pipefail
@@ -14,6 +14,8 @@ folder="$(mktemp -d -p "${HVD_TEST_SCRATCH:-/tmp}")"
 # shellcheck disable=SC2016  # expanded inside
 exec "${apart[@]}" bash -c '
   ip link set lo up
+  # Open MPI names its files there by the pid of mpirun, which others have in their namespaces.
+  mount -t tmpfs -o mode=1777 tmpfs /dev/shm
   folder=$0 root=$1
   shift
   chmod 1777 "$folder"

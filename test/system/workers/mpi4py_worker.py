@@ -27,10 +27,9 @@ def main():
     if is_last:
         {"sleep": sleep, "loop": loop}.get(HOW, lambda: None)()
     if HOW == "order" and is_last:
-        comm.Barrier()  # the line: order, Barrier
+        comm.Recv(value, source=0, tag=7)  # the line: order, Recv. Nothing is sent; two collectives at once may crash MPI
     comm.Allreduce(MPI.IN_PLACE, value)  # the line: Allreduce
-    if HOW != "order" or not is_last:
-        comm.Barrier()
+    comm.Barrier()
     print("through", flush=True)
 
 
