@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# isolated.sh COMMAND...: runs it in process, network, mount and IPC namespaces of its own, with an empty /tmp and /dev/shm, so that tests beside
-# each other do not see each other's jobs. That /tmp is a new folder in HVD_TEST_SCRATCH, else in /tmp, and stays. Needs root;
-# `isolated.sh --check` says by its exit status whether it works here.
+# isolated.sh COMMAND...: runs it in process, network, mount and IPC namespaces of its own, with an empty /tmp and /dev/shm, so that
+# tests beside each other do not see each other's jobs. That /tmp is a new folder in HVD_TEST_SCRATCH, else in /tmp, and stays. Needs
+# root; `isolated.sh --check` says by its exit status whether it works here.
 set -euo pipefail
 apart=(unshare --pid --mount --net --ipc --fork --kill-child --mount-proc)
 if [[ "${1:-}" == --check ]]; then

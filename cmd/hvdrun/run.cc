@@ -248,8 +248,7 @@ bool MayBeTakenOver(const DriverOptions& options) {
   const Settings& settings = options.settings;
   const RemoteClient client = RemoteClientOf(settings);
   // Those of an elastic job may come at any time.
-  const bool remote = options.elastic.elastic ||
-                      std::ranges::any_of(options.hosts, [](auto& host) { return host.remote; });
+  const bool remote = options.elastic.elastic || options.any_remote();
   const bool may_reach = !remote || client == RemoteClient::kSshLibrary ||
                          client == RemoteClient::kSshProgram || client == RemoteClient::kRshAgent;
   return may_reach && !settings.stock_horovod && RankLauncherOf(settings).empty() &&

@@ -83,9 +83,9 @@ void Examination::On(uint32_t host, const AgentReady& ready) {
   Send(host, h.clock.Ask(now_));
 }
 
-void Examination::On(uint32_t host, const TimeReply& told) {
+void Examination::On(uint32_t host, const TimeReply& reply) {
   ClockQuestions& clock = hosts_[host].clock;
-  if (report_.hosts[host].same_as || !clock.Receive(told, now_)) return;
+  if (report_.hosts[host].same_as || !clock.Receive(reply, now_)) return;
   report_.hosts[host].clock = clock.skew();
   if (!clock.over()) return Send(host, clock.Ask(now_));
   ExamineHost question;

@@ -83,7 +83,7 @@ class Examination {
   enum class Phase : uint8_t { kReaching, kProving, kExamining, kMeasuring, kFinishing, kOver };
 
   void On(uint32_t host, const AgentReady& ready);
-  void On(uint32_t host, const TimeReply& told);
+  void On(uint32_t host, const TimeReply& reply);
   void On(uint32_t host, const HostExam& exam);
   void On(uint32_t host, const ConnectivityProbed& proven);
 

@@ -127,14 +127,14 @@ AskTime ClockQuestions::Ask(TimePoint now) {
   return AskTime{answered_};
 }
 
-bool ClockQuestions::Receive(const TimeReply& told, TimePoint now) {
-  if (!open_ || told.number != answered_) return false;
+bool ClockQuestions::Receive(const TimeReply& reply, TimePoint now) {
+  if (!open_ || reply.number != answered_) return false;
   open_ = false;
   ++answered_;
   const Duration half = (now - asked_) / 2;
   const int64_t here = (asked_ + half).time_since_epoch().count() + wall_minus_steady_ns_;
   if (!skew_ || half < skew_->uncertainty) {
-    skew_ = ClockSkew{std::chrono::nanoseconds(told.wall_ns - here), half};
+    skew_ = ClockSkew{std::chrono::nanoseconds(reply.wall_ns - here), half};
   }
   return true;
 }

@@ -30,7 +30,7 @@ class ClockQuestions {
   // The next question; one at a time.
   AskTime Ask(TimePoint now);
   // False when nobody asked for this.
-  bool Receive(const TimeReply& told, TimePoint now);
+  bool Receive(const TimeReply& reply, TimePoint now);
   // All questions are answered.
   bool over() const { return answered_ == kQuestions; }
   // By the answers so far; nothing before the first.

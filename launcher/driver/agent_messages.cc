@@ -67,8 +67,8 @@ void AgentMessages::On(uint32_t host, const AgentPath&) {
   IsReady(host);
 }
 
-void AgentMessages::On(uint32_t host, CommandReport& seen) {
-  parts_.facts[host].command = std::move(seen.facts);
+void AgentMessages::On(uint32_t host, CommandReport& report) {
+  parts_.facts[host].command = std::move(report.facts);
   IsReady(host);
 }
 
@@ -97,8 +97,8 @@ void AgentMessages::AskTimeIfDue(uint32_t host, TimePoint now) {
     parts_.agents.Send(host, *question);
 }
 
-void AgentMessages::On(uint32_t host, const TimeReply& told) {
-  if (std::optional<ClockReading> reading = parts_.clock_schedule.Take(host, told, now_))
+void AgentMessages::On(uint32_t host, const TimeReply& reply) {
+  if (std::optional<ClockReading> reading = parts_.clock_schedule.Take(host, reply, now_))
     parts_.events.Push(ClockRead{host, *reading});
   AskTimeIfDue(host, now_);
 }
@@ -135,9 +135,9 @@ void AgentMessages::On(uint32_t host, PutKey& put) {
   if (event) parts_.events.Push(*event);
 }
 
-void AgentMessages::On(uint32_t, const StallReport& seen) {
-  if (seen.generation != parts_.state.generation || parts_.state.asked()) return;
-  parts_.stalls.Begin(parts_.options.plan, seen, now_);
+void AgentMessages::On(uint32_t, const StallReport& report) {
+  if (report.generation != parts_.state.generation || parts_.state.asked()) return;
+  parts_.stalls.Begin(parts_.options.plan, report, now_);
   parts_.tick_moved = true;
 }
 
@@ -167,12 +167,12 @@ void AgentMessages::On(uint32_t host, const ScriptObserved& observed) {
   TellScriptStall(now_);
 }
 
-void AgentMessages::On(uint32_t host, const FlightReply& told) {
-  for (const FlightRecord& record : told.records) {
+void AgentMessages::On(uint32_t host, const FlightReply& reply) {
+  for (const FlightRecord& record : reply.records) {
     if (Status own = CheckWorker(record.worker, host, parts_.state.plan.ranks); !own.ok())
       return parts_.agents.BreakUnless(host, own);
   }
-  parts_.flights.Take(host, told);
+  parts_.flights.Take(host, reply);
   TellScriptStall(now_);
 }
 

@@ -65,7 +65,7 @@ class AgentMessages {
   }
   void On(uint32_t host, const AgentReady& ready);
   void On(uint32_t host, const AgentPath& path);
-  void On(uint32_t host, CommandReport& seen);
+  void On(uint32_t host, CommandReport& report);
   void IsReady(uint32_t host);
   void On(uint32_t host, const ConnectivityProbed& probed);
   void On(uint32_t host, const RelayMeasured& measured);
@@ -94,14 +94,14 @@ class AgentMessages {
   void On(uint32_t host, const WantKey& want);
   void On(uint32_t host, const TreeUp& batch);
   void On(uint32_t host, const TreeCut& cut);
-  void On(uint32_t host, const TimeReply& told);
-  void On(uint32_t host, const StallReport& seen);
+  void On(uint32_t host, const TimeReply& reply);
+  void On(uint32_t host, const StallReport& report);
   void On(uint32_t host, const GenerationIdle& told) {
     parts_.events.Push(HostIdle{host, told.generation, std::chrono::milliseconds(told.idle_ms)});
   }
   void On(uint32_t host, const RanksExamined& examined);
   void On(uint32_t host, const ScriptObserved& observed);
-  void On(uint32_t host, const FlightReply& told);
+  void On(uint32_t host, const FlightReply& reply);
   void On(uint32_t host, const CommitsHeld& held) { parts_.events.Push(CommitsHeldBy{host, held}); }
   void On(uint32_t host, const StopRequested& request) {
     parts_.events.Push(StopAsked{request.signal, {}, host});

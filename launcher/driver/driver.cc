@@ -93,6 +93,15 @@ bool IsKnownToAgents(const JobEvent& event) {
          std::holds_alternative<HostIdle>(event);
 }
 
+// The hosts of a job of fixed size, which a driver that takes it over does not open again.
+void UseHostsOf(const TakeoverRecord& record, DriverOptions& options) {
+  options.plan = PlanOf(record);
+  options.named_hosts.clear();  // the plan is final
+  options.hosts.resize(record.hosts.size());
+  for (size_t host = 0; host < record.hosts.size(); ++host)
+    options.hosts[host].addresses = record.hosts[host].addresses;
+}
+
 // The hosts that an elastic job has found, from this one on: it opens one after the other now.
 std::vector<HostSlots> HostsFrom(uint32_t host, const ElasticState& elastic) {
   std::vector<HostSlots> found;
@@ -673,14 +682,7 @@ int RunJob(DriverOptions options, ChannelFactory& channels, const HostWatchMaker
   if (const std::optional<TakeoverRecord>& record = options.taken_over) {
     options.master_address = record->master_address;
     options.master_port = record->master_port;
-  }
-  if (const std::optional<TakeoverRecord>& record = options.taken_over;
-      record && !options.elastic.elastic) {
-    options.plan = PlanOf(*record);
-    options.named_hosts.clear();  // the plan is final
-    options.hosts.resize(record->hosts.size());
-    for (size_t host = 0; host < record->hosts.size(); ++host)
-      options.hosts[host].addresses = record->hosts[host].addresses;
+    if (!options.elastic.elastic) UseHostsOf(*record, options);
   }
   try {
     Driver driver(std::move(options), channels, watch_hosts, make_launcher);

@@ -3,6 +3,7 @@
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,6 +56,8 @@ struct DriverOptions {
   uint32_t most_ranks() const {
     return elastic.elastic ? elastic.max_np + elastic.spares : plan.size();
   }
+  // A host that is known by now is not this machine.
+  bool any_remote() const { return std::ranges::any_of(hosts, &DriverHost::remote); }
   // The ranks of different hosts need the network.
   bool several_machines() const;
 };

@@ -205,9 +205,7 @@ void JobActions::On(const StartMembers& start) {
 // The address that scripts of torch.distributed are told: rank 0 listens there.
 void JobActions::SetMasterAt(uint32_t host) {
   DriverOptions& options = parts_.options;
-  const bool remote_hosts =
-      std::ranges::any_of(options.hosts, [](const DriverHost& h) { return h.remote; });
-  options.master_address = !remote_hosts                ? ""
+  options.master_address = !options.any_remote()        ? ""
                            : options.hosts[host].remote ? options.named_hosts[host].host
                                                         : HostName();
   options.master_port = parts_.free_ports[host];

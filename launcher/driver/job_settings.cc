@@ -30,8 +30,7 @@ JobOptions JobOptionsOf(const DriverOptions& driver) {
   const Settings& settings = driver.settings;
   JobOptions options;
   options.stages = driver.stage_limits;
-  options.prove_addresses = std::any_of(driver.hosts.begin(), driver.hosts.end(),
-                                        [](const DriverHost& host) { return host.remote; });
+  options.prove_addresses = driver.any_remote();
   options.relay = settings.relay != RelayUse::kNever && !settings.stock_horovod;
   options.terminate_grace = SecondsOf(settings.terminate_grace_seconds);
   options.launcher = RankLauncherOf(settings);

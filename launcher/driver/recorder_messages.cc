@@ -16,34 +16,35 @@ Status RecorderMessages::Take(uint32_t host, const TraceRecords& records) {
   return Status::Ok();
 }
 
-Status RecorderMessages::Take(uint32_t host, const CountsReply& told) {
-  for (const WorkerCounts& counts : told.workers) {
+Status RecorderMessages::Take(uint32_t host, const CountsReply& reply) {
+  for (const WorkerCounts& counts : reply.workers) {
     if (Status own = CheckWorker(counts.worker, host, parts_.state.plan.ranks); !own.ok())
       return own;
   }
-  return parts_.live.Take(host, told);
+  return parts_.live.Take(host, reply);
 }
 
-Status RecorderMessages::Take(uint32_t host, const RingReply& told) {
+Status RecorderMessages::Take(uint32_t host, const RingReply& reply) {
   if (host >= parts_.state.clocks.size()) return Status::Ok();
-  if (told.number != kFailureDump) {
-    parts_.live.Take(host, told);
+  if (reply.number != kFailureDump) {
+    parts_.live.Take(host, reply);
   } else if (parts_.failure_dump) {
     const HostClock& clock = parts_.state.clocks[host];
-    const TraceRecords records{told.rank, told.world_rank, told.generation, 0, told.records};
-    const TraceBegun begun{told.rank, told.world_rank, told.generation, FirstStampIn(told.records)};
+    const TraceRecords records{reply.rank, reply.world_rank, reply.generation, 0, reply.records};
+    const TraceBegun begun{reply.rank, reply.world_rank, reply.generation,
+                           FirstStampIn(reply.records)};
     parts_.failure_dump->Take(host, parts_.NameOf(host), begun, clock);
     parts_.failure_dump->Take(host, parts_.NameOf(host), records, clock);
   }
   return Status::Ok();
 }
 
-Status RecorderMessages::Take(uint32_t host, const StacksReply& told) {
-  for (const WorkerStacks& stacks : told.workers) {
+Status RecorderMessages::Take(uint32_t host, const StacksReply& reply) {
+  for (const WorkerStacks& stacks : reply.workers) {
     if (Status own = CheckWorker(stacks.worker, host, parts_.state.plan.ranks); !own.ok())
       return own;
   }
-  parts_.live.Take(host, told);
+  parts_.live.Take(host, reply);
   return Status::Ok();
 }
 

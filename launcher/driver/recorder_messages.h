@@ -22,10 +22,10 @@ class RecorderMessages {
   // A refusal is a sentence about "its agent", for AgentConnection::Break.
   Status Take(uint32_t host, const TraceBegun& begun);
   Status Take(uint32_t host, const TraceRecords& records);
-  Status Take(uint32_t host, const CountsReply& told);
-  Status Take(uint32_t host, const RingReply& told);
+  Status Take(uint32_t host, const CountsReply& reply);
+  Status Take(uint32_t host, const RingReply& reply);
   Status Take(uint32_t host, const RingsOver& over);
-  Status Take(uint32_t host, const StacksReply& told);
+  Status Take(uint32_t host, const StacksReply& reply);
 
  private:
   DriverParts& parts_;

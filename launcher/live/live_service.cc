@@ -84,21 +84,21 @@ void LiveService::PublishView() {
   if (server_.has_viewers()) server_.Publish(ViewJson(View()));
 }
 
-Status LiveService::Take(uint32_t host, const CountsReply& told) {
-  for (const WorkerCounts& counts : told.workers) {
+Status LiveService::Take(uint32_t host, const CountsReply& reply) {
+  for (const WorkerCounts& counts : reply.workers) {
     if (counts.activity > RankActivity::kLeft)
       return InvalidArgument("its agent reported an unknown state of a rank");
     Looks& looks = looks_[counts.worker];
-    const bool continues = looks.generation == told.generation && looks.host == host;
-    if (continues && told.at_ns <= looks.at_ns) continue;
+    const bool continues = looks.generation == reply.generation && looks.host == host;
+    if (continues && reply.at_ns <= looks.at_ns) continue;
     looks.rates =
-        continues ? RatesBetween(looks.counts, counts, told.at_ns - looks.at_ns) : std::nullopt;
+        continues ? RatesBetween(looks.counts, counts, reply.at_ns - looks.at_ns) : std::nullopt;
     looks.host = host;
-    looks.generation = told.generation;
-    looks.at_ns = told.at_ns;
+    looks.generation = reply.generation;
+    looks.at_ns = reply.at_ns;
     looks.counts = counts;
   }
-  if (told.number == number_ && awaited_.erase(host) > 0 && awaited_.empty()) PublishView();
+  if (reply.number == number_ && awaited_.erase(host) > 0 && awaited_.empty()) PublishView();
   return Status::Ok();
 }
 
@@ -152,23 +152,23 @@ void LiveService::AskNext() {
   });
 }
 
-void LiveService::Take(uint32_t host, const RingReply& told) {
-  if (!dump_ || told.number != dump_->number || dump_->hosts.front() != host) return;
+void LiveService::Take(uint32_t host, const RingReply& reply) {
+  if (!dump_ || reply.number != dump_->number || dump_->hosts.front() != host) return;
   RingHead head;
-  head.rank = told.world_rank;
+  head.rank = reply.world_rank;
   head.host = hooks_.name_of(host);
-  head.generation = told.generation;
+  head.generation = reply.generation;
   HostOffset& offset = offsets_[host];
-  head.offset_ns = offset.At(hooks_.clock_of(host), FirstStampIn(told.records)).value_or(0);
+  head.offset_ns = offset.At(hooks_.clock_of(host), FirstStampIn(reply.records)).value_or(0);
   head.uncertainty_ns = offset.uncertainty_ns();
-  head.bytes = told.records.size();
-  server_.Send(dump_->client, RingHeadJson(head) + "\n" + told.records);
+  head.bytes = reply.records.size();
+  server_.Send(dump_->client, RingHeadJson(head) + "\n" + reply.records);
 }
 
-void LiveService::Take(uint32_t host, const StacksReply& told) {
-  if (!dump_ || told.number != dump_->number || dump_->hosts.front() != host) return;
+void LiveService::Take(uint32_t host, const StacksReply& reply) {
+  if (!dump_ || reply.number != dump_->number || dump_->hosts.front() != host) return;
   const JobView outline = hooks_.outline();
-  for (const WorkerStacks& stacks : told.workers) {
+  for (const WorkerStacks& stacks : reply.workers) {
     const auto rank = std::ranges::find(outline.ranks, stacks.worker, &RankView::worker);
     if (rank == outline.ranks.end()) continue;
     RingHead head;

@@ -51,10 +51,10 @@ class LiveService {
   void Close();
 
   // Takes the answers of agents. Not ok: the answer breaks the rules.
-  Status Take(uint32_t host, const CountsReply& told);
-  void Take(uint32_t host, const RingReply& told);
+  Status Take(uint32_t host, const CountsReply& reply);
+  void Take(uint32_t host, const RingReply& reply);
   void Take(uint32_t host, const RingsOver& over);
-  void Take(uint32_t host, const StacksReply& told);
+  void Take(uint32_t host, const StacksReply& reply);
 
  private:
   // The last facts that an agent told of one worker, and those before.

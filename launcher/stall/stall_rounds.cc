@@ -13,12 +13,12 @@ constexpr Duration kAnswerLimit = std::chrono::seconds(1);
 
 }  // namespace
 
-void StallRounds::Begin(const Plan& plan, const StallReport& seen, TimePoint now) {
-  if (round_.is_open() && generation_ == seen.generation) return;
-  generation_ = seen.generation;
+void StallRounds::Begin(const Plan& plan, const StallReport& report, TimePoint now) {
+  if (round_.is_open() && generation_ == report.generation) return;
+  generation_ = report.generation;
   second_ = false;
-  stacks_ = {seen.awaited.begin(), seen.awaited.end()};
-  stacks_.insert(seen.waiting);
+  stacks_ = {report.awaited.begin(), report.awaited.end()};
+  stacks_.insert(report.waiting);
   AskAll(plan, now);
 }
 

@@ -26,7 +26,7 @@ class StallRounds {
 
   // A host reports a stall in this generation, whose ranks `plan` has. One that comes while another
   // one is looked into is looked into with it.
-  void Begin(const Plan& plan, const StallReport& seen, TimePoint now);
+  void Begin(const Plan& plan, const StallReport& report, TimePoint now);
   // An answer. kInvalidArgument when the host speaks of ranks that it does not have.
   Status Take(const Plan& plan, uint32_t host, const RanksExamined& answer);
 

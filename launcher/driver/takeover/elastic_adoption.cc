@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "launcher/job/elastic/elastic_change.h"
+#include "launcher/job/elastic/elastic_notice.h"
 #include "launcher/job/elastic/elastic_seats.h"
 #include "launcher/job/state/job_change.h"
 
@@ -53,10 +54,7 @@ int SignalToAll(const JobState& state) {
 void AddNotice(const ElasticState& elastic, uint64_t generation, std::vector<JobAction>& actions) {
   if (elastic.notice == CommitNotice::kNone || elastic.notice_generation != generation) return;
   if (elastic.notice == CommitNotice::kHolding) return actions.push_back(HoldCommits{generation});
-  const auto grace =
-      std::chrono::duration_cast<std::chrono::milliseconds>(elastic.stop_grace).count();
-  actions.push_back(ActAtCommit{generation, elastic.most_commits + 1, elastic.update,
-                                static_cast<uint32_t>(grace)});
+  actions.push_back(OrderToAct(elastic));
 }
 
 std::string WhyBroken(const ElasticState& elastic) {

@@ -62,6 +62,13 @@ NoticePlan PlanNotice(const ElasticChange& change) {
   return {0, *first_waits + kGrowthPatience};
 }
 
+ActAtCommit OrderToAct(const ElasticState& elastic) {
+  const auto grace =
+      std::chrono::duration_cast<std::chrono::milliseconds>(elastic.stop_grace).count();
+  return {elastic.notice_generation, elastic.most_commits + 1, elastic.update,
+          static_cast<uint32_t>(grace)};
+}
+
 void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
   if (change.elastic.notice != CommitNotice::kHolding ||
       held.held.generation != change.elastic.notice_generation)
@@ -71,11 +78,9 @@ void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
   change.elastic.any_committed = change.elastic.any_committed || held.held.most > 0;
   if (!change.elastic.holding.empty()) return;
   change.elastic.notice = CommitNotice::kActing;
-  const auto grace =
-      std::chrono::duration_cast<std::chrono::milliseconds>(change.elastic.stop_grace).count();
-  change.Do(ActAtCommit{change.elastic.notice_generation, change.elastic.most_commits + 1,
-                        change.elastic.update, static_cast<uint32_t>(grace)});
-  const uint64_t commit = change.elastic.most_commits + 1;
+  const ActAtCommit order = OrderToAct(change.elastic);
+  const uint64_t commit = order.commit;
+  change.Do(order);
   change.Because(change.state.fixed()
                      ? Format("signal {}: hvd.should_stop() is true from commit {} on",
                               change.elastic.stop_signal, commit)

@@ -18,6 +18,8 @@ struct NoticePlan {
 NoticePlan PlanNotice(const ElasticChange& change);
 // Lets no rank of the generation pass another commit until its hosts have answered.
 void HoldCommitsOfAll(ElasticChange& change, uint32_t update);
+// All hosts have answered: at which commit the ranks act, and on what.
+ActAtCommit OrderToAct(const ElasticState& elastic);
 // The ranks of a host have stopped at a commit, or will at their next one.
 void TakeHeld(ElasticChange& change, const CommitsHeldBy& held);
 // The ranks of a job of fixed size learn at one commit, the same on all of them, that they are to

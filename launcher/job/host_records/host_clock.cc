@@ -88,12 +88,12 @@ std::optional<AskTime> ClockSchedule::Next(uint32_t host, TimePoint now) {
   return AskTime{++h.asked};
 }
 
-std::optional<ClockReading> ClockSchedule::Take(uint32_t host, const TimeReply& told,
+std::optional<ClockReading> ClockSchedule::Take(uint32_t host, const TimeReply& reply,
                                                 TimePoint now) {
   Host& h = hosts_[host];
-  if (h.asked == h.answered || told.number != h.asked) return std::nullopt;
+  if (h.asked == h.answered || reply.number != h.asked) return std::nullopt;
   h.answered = h.asked;
-  return ClockReading{h.asked_at, now, told.steady_ns};
+  return ClockReading{h.asked_at, now, reply.steady_ns};
 }
 
 }  // namespace hvd

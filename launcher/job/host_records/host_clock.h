@@ -63,7 +63,7 @@ class ClockSchedule {
   // The question that is due for this host, if there is one; it counts as asked.
   std::optional<AskTime> Next(uint32_t host, TimePoint now);
   // Nothing when the answer is to no question of ours.
-  std::optional<ClockReading> Take(uint32_t host, const TimeReply& told, TimePoint now);
+  std::optional<ClockReading> Take(uint32_t host, const TimeReply& reply, TimePoint now);
 
  private:
   struct Host {
