@@ -170,6 +170,7 @@ void LoseHost(ElasticChange& change, uint32_t host, const std::string& reason) {
   ElasticHost& known = change.elastic.hosts[host];
   const bool was_wanted = !std::exchange(known.gone, true);
   known.trouble = reason;
+  change.state.stages.Fail(host, reason, change.now);  // it is on its way no more
   std::vector<uint32_t> taken;
   if (!change.state.dismissed[host] && was_wanted) {
     change.elastic.ledger.NoteHostFailure(known.listing.host, change.now);

@@ -188,6 +188,16 @@ TEST(Membership, ASlowHostIsNamedOnce) {
   EXPECT_GT(NextTick(job.state), job.clock.Now());
 }
 
+TEST(Membership, AHostThatWasGivenUpIsNotWaitedFor) {
+  Script job(Limits(1, 1, 2));
+  job.List({{"a", 1}, {"b", 1}});
+  job.On(AgentIsReady{0});
+  job.On(AgentLost{1, "nobody answers"});
+  job.List({{"a", 1}});
+  job.After(seconds(10));
+  EXPECT_THAT(job.told, Not(HasSubstr("waiting for hosts")));
+}
+
 TEST(Membership, ShrinksAtOnceWhenTheSurvivorsWait) {
   Script job(Limits(2, 3, 3));
   job.Run(3);
