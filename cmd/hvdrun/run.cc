@@ -67,13 +67,14 @@ Result<std::vector<std::string>> GivenEnvironment(const Settings& settings) {
 
 int PrintEnvironment(const DriverOptions& options) {
   StartJob start = StartJobFor(options, 0);
-  if (options.settings.stock_horovod) start.rendezvous = "...:...";  // known when it starts
-  std::vector<Cpu> cpus = PartOfMachine(AllowedCpus(), start.machine_part, start.machine_parts);
-  auto local_size = static_cast<uint32_t>(start.slots.size());
+  if (options.settings.stock_horovod) start.meeting.rendezvous = "...:...";  // known when it starts
+  std::vector<Cpu> cpus = PartOfMachine(AllowedCpus(), start.share.part, start.share.parts);
+  auto local_size = static_cast<uint32_t>(start.ranks.slots.size());
   const std::vector<GpuDevice> devices = GpusFor(start);
   const std::vector<std::string> gpus = SharedGpus(start, devices);
   const uint32_t usable = UsableCpus(static_cast<uint32_t>(cpus.size()), OwnCpuQuota());
-  const CpuAssignment kept(start.bind_to, cpus, local_size, NodesOfGpus(gpus, devices), usable);
+  const CpuAssignment kept(start.share.bind_to, cpus, local_size, NodesOfGpus(gpus, devices),
+                           usable);
   WorkerShare share = kept.ShareOf(0);
   share.gpu = AssignGpus(start, gpus, devices).Take(0, 0, kept.NodesOf(0));
   ExplainedEnvironment environment =

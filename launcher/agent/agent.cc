@@ -318,7 +318,7 @@ void Agent::EverySecond() {
 
 // The warden cannot see the stream: the pulse names the process whose end is the end of it.
 void Agent::SendPulseToWarden() {
-  Duration grace = std::chrono::milliseconds(std::max<int64_t>(start().driver_grace_ms, 0));
+  Duration grace = std::chrono::milliseconds(std::max<int64_t>(start().limits.driver_grace_ms, 0));
   SendPulse(options_.warden.pulse.get(),
             {driver_.HolderPid(),
              static_cast<uint32_t>(std::min<int64_t>(grace / kPulseEvery, INT32_MAX))});
@@ -350,19 +350,19 @@ void Agent::TakePlaces() {
 }
 
 void Agent::Start(StartJob start) {
-  if (started_ || start.argv.empty()) return;
+  if (started_ || start.program.argv.empty()) return;
   started_ = true;
   questions_.StopProbes();  // workers are spawned by a process of one thread
-  std::vector<Cpu> cpus = PartOfMachine(AllowedCpus(), start.machine_part, start.machine_parts);
+  std::vector<Cpu> cpus = PartOfMachine(AllowedCpus(), start.share.part, start.share.parts);
   master_port_.Open(start, SteadyNow());
   driver_.set_generation(0);
   tree_.Join(start);
-  driver_.SetSilenceLimit(std::chrono::milliseconds(start.silence_limit_ms));
+  driver_.SetSilenceLimit(std::chrono::milliseconds(start.limits.silence_ms));
   if (start.elastic != 0) stop_signals_.Open();
   const std::vector<GpuDevice> gpus = GpusFor(start);
   // Agents that share a machine share its quota, too.
   std::optional<double> quota = OwnCpuQuota();
-  if (quota && start.machine_parts > 1) *quota /= start.machine_parts;
+  if (quota && start.share.parts > 1) *quota /= start.share.parts;
   workers_.Prepare(std::move(start), std::move(cpus), gpus, quota);
   StartWorkers();
 }
@@ -370,39 +370,43 @@ void Agent::Start(StartJob start) {
 void Agent::StartWorkers() {
   const StartJob& job = start();
   traces_.Begin(job.trace);
-  if (auto tuning = TuningSettingsOf(job.worker_environment, job.directory))
+  if (auto tuning = TuningSettingsOf(job.program.settings, job.program.directory))
     tuner_.Begin(std::move(*tuning));
-  if (Result<std::vector<RankPlace>> places = PlacesOf(job.layout, job.size); places.ok())
+  if (Result<std::vector<RankPlace>> places = PlacesOf(job.ranks.layout, job.ranks.size);
+      places.ok())
     relay_.SetWorld(job.job_key, std::move(*places));
   examiner_.Watch(generations_.Open());
   WorkerLink link{MakeLinkAddress(options_.job_id), options_.job_id};
   if (std::optional<JobPlace> place = PlaceHere()) link.job_place = JobPlaceText(*place);
   link.recorder = OpenRecorder();
-  if (!job.listen_addresses.empty()) link.interface = InterfaceOf(job.listen_addresses.front());
+  if (!job.meeting.listen_addresses.empty())
+    link.interface = InterfaceOf(job.meeting.listen_addresses.front());
   // Only the agents of other hosts have a limit for hvdrun's silence.
-  if (job.silence_limit_ms > 0) link.login = LoginHere(job.environment);
+  if (job.limits.silence_ms > 0) link.login = LoginHere(job.program.environment);
   Status listening = FaultAsked("listen") ? Internal("no socket could be made for the workers")
                                           : generations_.Listen(link.agent_address);
   if (!listening.ok()) return workers_.ReportNotStarted(EIO, listening.message());
-  const size_t ranks = job.slots.size();
+  const size_t ranks = job.ranks.slots.size();
   if (std::string why = DescriptorShortage(ranks, DescriptorLimit(), job.host); !why.empty())
     return workers_.ReportNotStarted(EMFILE, why);
   if (std::string why = LinkShortage(ranks, DescriptorLimit(), job.host); !why.empty())
     Send(AgentWarning{why + "; hvd.init() will fail"});
   workers_.Start(link, PathsBeside(options_.executable), std::move(options_.user_stdin));
-  silence_watch_.Begin(std::chrono::milliseconds(std::max<int64_t>(job.script_warning_ms, 0)));
+  silence_watch_.Begin(
+      std::chrono::milliseconds(std::max<int64_t>(job.limits.script_warning_ms, 0)));
 }
 
 // Where the workers have a PyTorch with a flight recorder.
 WorkerLink::Recorder Agent::OpenRecorder() {
   const StartJob& job = start();
   WorkerLink::Recorder recorder;
-  if (job.script_warning_ms <= 0 || job.slots.empty()) return recorder;
+  if (job.limits.script_warning_ms <= 0 || job.ranks.slots.empty()) return recorder;
   std::string path = kDefaultPath;
   for (const std::string& entry : WorkerEnvironment(job, 0, {}, {}, {})) {
     if (entry.starts_with("PATH=")) path = entry.substr(entry.find('=') + 1);
   }
-  const std::optional<TorchVersion> torch = FindTorch(job.argv, path, job.directory);
+  const std::optional<TorchVersion> torch =
+      FindTorch(job.program.argv, path, job.program.directory);
   if (!torch || RecorderVariables(*torch, "").empty()) return recorder;
   recorder = {RecorderFolder(options_.job_id, ::getppid()), *torch};
   if (!MakeRecorderFolder(recorder.folder)) return {};
@@ -506,8 +510,8 @@ void Agent::OnDriverGone(const std::string& reason) {
   LogWarning(Title() + reason + "; ending the workers");
   if (host_.Reap()) return End(kAgentFailed);
   // A driver that may come back has been waited for.
-  if (driver_.awaits() || start().driver_grace_ms <= 0) return TerminateOrphans();
-  end_timer_.expires_after(std::chrono::milliseconds(start().driver_grace_ms));
+  if (driver_.awaits() || start().limits.driver_grace_ms <= 0) return TerminateOrphans();
+  end_timer_.expires_after(std::chrono::milliseconds(start().limits.driver_grace_ms));
   end_timer_.async_wait([this](const asio::error_code& error) {
     if (!error) TerminateOrphans();
   });
@@ -515,8 +519,8 @@ void Agent::OnDriverGone(const std::string& reason) {
 
 void Agent::TerminateOrphans() {
   signals_.SignalAll(SIGTERM);
-  Duration grace =
-      std::min<Duration>(std::chrono::milliseconds(start().terminate_grace_ms), kOrphanGrace);
+  Duration grace = std::min<Duration>(std::chrono::milliseconds(start().limits.terminate_grace_ms),
+                                      kOrphanGrace);
   end_timer_.expires_after(grace);
   end_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;

@@ -14,12 +14,13 @@ namespace {
 HostWorld WorldOf(const StartJob& start) {
   HostWorld world;
   world.host = start.host;
-  world.slots = start.slots;
-  world.size = start.size;
-  world.homogeneous = start.homogeneous != 0;
-  world.layout = start.layout;
+  world.slots = start.ranks.slots;
+  world.size = start.ranks.size;
+  world.homogeneous = start.ranks.homogeneous != 0;
+  world.layout = start.ranks.layout;
   world.data_key = start.job_key;
-  world.listen = {start.listen_addresses, start.first_port, start.last_port};
+  world.listen = {start.meeting.listen_addresses, start.meeting.first_port,
+                  start.meeting.last_port};
   world.elastic = start.elastic != 0;
   return world;
 }
@@ -28,7 +29,7 @@ HostWorld WorldOf(const StartJob& start) {
 // them are found out when they connect, since hosts come and go.
 std::vector<std::string> ListenAddresses(const StartJob& start, bool one_machine) {
   if (one_machine) return {kLoopbackAddress};
-  Result<std::vector<std::string>> addresses = AddressesOfInterfaces(start.interfaces);
+  Result<std::vector<std::string>> addresses = AddressesOfInterfaces(start.meeting.interfaces);
   return addresses.ok() ? *addresses : std::vector<std::string>{};
 }
 

@@ -95,7 +95,7 @@ void JobActions::SendParts() {
   std::vector<std::vector<Placement>> slots = parts_.options.plan.ByHost();
   for (uint32_t host : parts_.tree.hosts()) {
     StartJob start = hvd::StartOn(host, std::move(slots[host]), parts_.options, common);
-    if (parts_.stock) start.rendezvous = parts_.stock->AddressFor(host);
+    if (parts_.stock) start.meeting.rendezvous = parts_.stock->AddressFor(host);
     parts_.tree.SetPlace(host, start);
     AwaitSuccessorAt(host);
     parts_.agents.Send(host, start);
@@ -107,8 +107,8 @@ void JobActions::AwaitSuccessorAt(uint32_t host) {
   const DriverOptions& options = parts_.options;
   if (options.successor_key.empty() || !parts_.state.blocked.empty()) return;
   parts_.agents[host].NoteSuccessor();
-  parts_.agents.Send(host,
-                     AwaitSuccessor{options.successor_key, CommonStart(options).driver_grace_ms});
+  parts_.agents.Send(
+      host, AwaitSuccessor{options.successor_key, CommonStart(options).limits.driver_grace_ms});
 }
 
 // Before its workers start. False: they cannot meet, which ends the job.
@@ -126,7 +126,7 @@ bool JobActions::BeginStockWorld(const std::vector<Placement>& places) {
 // Once the agents know which ranks read it; earlier input would get lost.
 void JobActions::ReadStdin() {
   const DriverOptions& options = parts_.options;
-  const StdinTo to = CommonStart(options).stdin_to;
+  const StdinTo to = CommonStart(options).program.stdin_to;
   const std::vector<uint32_t> readers = HostsThatReadStdin(options.plan, to);
   if (readers.empty()) return;
   // A rank 0 of this machine has the descriptor itself.
@@ -223,20 +223,19 @@ void JobActions::StartOn(uint32_t host, const std::vector<Member>& members,
   }
   if (!has_part_.insert(host).second) {
     AddWorkers more{workers, places, start.size, static_cast<uint8_t>(start.homogeneous)};
-    more.master_address = common.master_address;
-    more.master_port = common.master_port;
+    more.master_address = common.meeting.master_address;
+    more.master_port = common.meeting.master_port;
     more.restarts = start.restarts;
     if (parts_.stock) more.rendezvous = parts_.stock->AddressFor(host);
     return parts_.agents.Send(host, more);
   }
   StartJob first = hvd::StartOn(host, std::move(places), options, common);
-  first.size = start.size;
-  first.homogeneous = start.homogeneous ? 1 : 0;
-  first.workers = std::move(workers);
-  first.interfaces = options.interfaces;
-  first.restarts = start.restarts;
-  if (parts_.stock) first.rendezvous = parts_.stock->AddressFor(host);
-  first.max_restarts = options.elastic.failures.most;
+  first.ranks.size = start.size;
+  first.ranks.homogeneous = start.homogeneous ? 1 : 0;
+  first.ranks.workers = std::move(workers);
+  first.meeting.interfaces = options.interfaces;
+  first.restarts = {start.restarts, options.elastic.failures.most};
+  if (parts_.stock) first.meeting.rendezvous = parts_.stock->AddressFor(host);
   parts_.agents.Send(host, first);
 }
 

@@ -26,32 +26,34 @@ StartJob CommonStart(const DriverOptions& options) {
   StartJob start;
   start.job_id = options.job_id;
   start.job_key = options.job_key;
-  start.size = options.plan.size();
-  start.homogeneous = options.plan.homogeneous ? 1 : 0;
-  start.layout = options.plan.Layout();
-  start.first_port = options.first_port;
-  start.last_port = options.last_port;
-  start.argv = options.command;
-  start.directory = options.directory;
-  start.function = options.function;
-  start.environment = options.environment;
-  start.worker_environment = options.settings.worker_environment;
-  start.given_environment = options.given_environment;
-  start.master_address = options.master_address.empty() ? kLoopbackAddress : options.master_address;
-  start.master_port = options.master_port;
-  start.omp_threads = options.settings.omp_threads;
-  start.bind_to = options.settings.bind_to;
-  start.gpus = options.settings.gpus;
+  start.ranks.size = options.plan.size();
+  start.ranks.homogeneous = options.plan.homogeneous ? 1 : 0;
+  start.ranks.layout = options.plan.Layout();
+  start.meeting.first_port = options.first_port;
+  start.meeting.last_port = options.last_port;
+  start.program.argv = options.command;
+  start.program.directory = options.directory;
+  start.program.function = options.function;
+  start.program.environment = options.environment;
+  start.program.settings = options.settings.worker_environment;
+  start.program.given = options.given_environment;
+  start.meeting.master_address =
+      options.master_address.empty() ? kLoopbackAddress : options.master_address;
+  start.meeting.master_port = options.master_port;
+  start.share.omp_threads = options.settings.omp_threads;
+  start.share.bind_to = options.settings.bind_to;
+  start.share.gpus = options.settings.gpus;
   start.trace = TraceModeOf(options.settings);
-  start.stdin_to = options.settings.stdin_to;
-  start.stdin_terminal = options.stdin_terminal ? 1 : 0;
+  start.program.stdin_to = options.settings.stdin_to;
+  start.program.stdin_terminal = options.stdin_terminal ? 1 : 0;
   start.elastic = options.elastic.elastic ? 1 : 0;
-  start.script_warning_ms = ScriptWarningMs(options.settings);
-  start.commit_bytes = options.elastic.elastic ? options.settings.keep_commits_bytes : 0;
-  start.terminate_grace_ms = static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
+  start.limits.script_warning_ms = ScriptWarningMs(options.settings);
+  start.limits.commit_bytes = options.elastic.elastic ? options.settings.keep_commits_bytes : 0;
+  start.limits.terminate_grace_ms =
+      static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
   const double grace = options.successor_key.empty() ? options.settings.driver_grace_seconds
                                                      : options.successor_grace_seconds;
-  start.driver_grace_ms = static_cast<int64_t>(grace * 1e3);
+  start.limits.driver_grace_ms = static_cast<int64_t>(grace * 1e3);
   return start;
 }
 
@@ -59,15 +61,16 @@ StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOption
                  StartJob common) {
   StartJob start = std::move(common);
   start.host = options.plan.hosts[host];
-  start.slots = std::move(slots);
-  start.listen_addresses = {kLoopbackAddress};
-  if (options.several_machines()) start.listen_addresses = options.hosts[host].addresses;
+  start.ranks.slots = std::move(slots);
+  start.meeting.listen_addresses = {kLoopbackAddress};
+  if (options.several_machines()) start.meeting.listen_addresses = options.hosts[host].addresses;
   if (options.settings.hosts_per_machine > 1) {
-    start.machine_part = host;
-    start.machine_parts = static_cast<uint32_t>(options.plan.hosts.size());
+    start.share.part = host;
+    start.share.parts = static_cast<uint32_t>(options.plan.hosts.size());
   }
   if (options.hosts[host].remote) {
-    start.silence_limit_ms = static_cast<int64_t>(options.settings.heartbeat_timeout_seconds * 1e3);
+    start.limits.silence_ms =
+        static_cast<int64_t>(options.settings.heartbeat_timeout_seconds * 1e3);
   }
   return start;
 }
@@ -76,8 +79,8 @@ StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOption
 StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
   if (options.plan.hosts.empty()) {
     StartJob start = CommonStart(options);
-    start.size = options.elastic.np;
-    start.slots = {{0, 0, 0, start.size, 0, 1}};
+    start.ranks.size = options.elastic.np;
+    start.ranks.slots = {{0, 0, 0, start.ranks.size, 0, 1}};
     return start;
   }
   return StartOn(host, options.plan.OnHost(host), options, CommonStart(options));
@@ -99,7 +102,7 @@ Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths) {
   // Those of the other slots differ by a few digits.
   std::vector<std::string> environment =
       WorkerEnvironment(start, 0, {MakeLinkAddress(options.job_id), options.job_id}, paths, {});
-  std::optional<std::string> why = WhyTooLong(start.argv, environment, LimitsHere());
+  std::optional<std::string> why = WhyTooLong(start.program.argv, environment, LimitsHere());
   return why ? InvalidArgument(*why) : Status::Ok();
 }
 

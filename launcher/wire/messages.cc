@@ -42,17 +42,31 @@ void Fields(auto& f, MaybeConst<ProcessEnd> auto& m) { f(m.by_signal, m.value); 
 void Fields(auto& f, MaybeConst<CommandFacts> auto& m) {
   f(m.program, m.directory, m.found, m.real, m.version, m.error, m.directory_error);
 }
+void Fields(auto& f, MaybeConst<StartJob::Ranks> auto& m) {
+  f(m.size, m.homogeneous, m.slots, m.layout, m.workers);
+}
+void Fields(auto& f, MaybeConst<StartJob::Program> auto& m) {
+  f(m.argv, m.function, m.directory, m.environment, m.settings, m.given, m.stdin_to,
+    m.stdin_terminal);
+}
+void Fields(auto& f, MaybeConst<StartJob::Share> auto& m) {
+  f(m.part, m.parts, m.omp_threads, m.bind_to, m.gpus);
+}
+void Fields(auto& f, MaybeConst<StartJob::Meeting> auto& m) {
+  f(m.listen_addresses, m.interfaces, m.first_port, m.last_port, m.master_address, m.master_port,
+    m.rendezvous);
+}
+void Fields(auto& f, MaybeConst<StartJob::Limits> auto& m) {
+  f(m.terminate_grace_ms, m.driver_grace_ms, m.silence_ms, m.script_warning_ms, m.commit_bytes);
+}
+void Fields(auto& f, MaybeConst<StartJob::Tree> auto& m) { f(m.host, m.hosts, m.radix, m.above); }
+void Fields(auto& f, MaybeConst<StartJob::Restarts> auto& m) { f(m.done, m.most); }
 
 // ---- messages
 
 void Fields(auto& f, MaybeConst<StartJob> auto& m) {
-  f(m.job_id, m.job_key, m.host, m.size, m.homogeneous, m.slots, m.argv, m.directory, m.environment,
-    m.worker_environment, m.terminate_grace_ms, m.driver_grace_ms, m.given_environment,
-    m.master_address, m.master_port, m.omp_threads, m.machine_part, m.machine_parts, m.bind_to,
-    m.gpus, m.stdin_to, m.layout, m.stdin_terminal, m.listen_addresses, m.first_port, m.last_port,
-    m.silence_limit_ms, m.tree_host, m.tree_hosts, m.tree_radix, m.tree_above, m.elastic, m.workers,
-    m.interfaces, m.restarts, m.max_restarts, m.trace, m.rendezvous, m.script_warning_ms,
-    m.commit_bytes, m.function);
+  f(m.job_id, m.job_key, m.host, m.ranks, m.program, m.share, m.meeting, m.limits, m.tree,
+    m.restarts, m.elastic, m.trace);
 }
 void Fields(auto& f, MaybeConst<AddWorkers> auto& m) {
   f(m.workers, m.slots, m.size, m.homogeneous, m.master_address, m.master_port, m.restarts,

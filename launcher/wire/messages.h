@@ -34,48 +34,59 @@ struct StartJob {
   std::string job_id;   // the same on every host, as the driver knows the job
   std::string job_key;  // secret: workers prove with it that they belong to the job
   std::string host;     // the name of this host in the plan
-  uint32_t size = 0;
-  uint8_t homogeneous = 1;
-  std::vector<Placement> slots;
-  std::vector<RankRun> layout;  // of all ranks
-  std::vector<std::string> argv;
-  std::string directory;
-  std::vector<std::string> environment;         // "NAME=value", the driver's own
-  std::vector<std::string> worker_environment;  // "NAME=value", from the settings
-  std::vector<std::string> given_environment;   // "NAME=value", from --env-file and -x
-  std::string master_address;                   // for torch.distributed
-  uint32_t master_port = 0;
-  int32_t omp_threads = -1;  // 0: the share of cores; -1: left alone
-  // Of so many equal parts of this machine's cores, that of this agent.
-  uint32_t machine_part = 0, machine_parts = 1;
-  BindTo bind_to = BindTo::kNone;
-  GpuVisibility gpus = GpuVisibility::kAll;
-  StdinTo stdin_to = StdinTo::kNone;
-  uint8_t stdin_terminal =
-      0;  // a person types it, and must see a prompt though its line has no end yet
-  int64_t terminate_grace_ms = 0;
-  int64_t driver_grace_ms = 0;
-  int64_t silence_limit_ms =
-      0;  // so long without a word of the driver, and it is lost; 0: for ever
-  std::vector<std::string> listen_addresses;  // where workers listen for those on other hosts
-  uint16_t first_port = 0, last_port = 0;     // both 0: any
-  // The tree in which agents pass messages on (agent_tree.h); hosts 0: there is none.
-  uint32_t tree_host = 0, tree_hosts = 0, tree_radix = 0;
-  std::string
-      tree_above;       // the mesh record of the parent (mesh_address.h); empty: it is the driver
+  struct Ranks {
+    uint32_t size = 0;  // of the job
+    uint8_t homogeneous = 1;
+    std::vector<Placement> slots;   // of this host
+    std::vector<RankRun> layout;    // of all ranks
+    std::vector<uint32_t> workers;  // by slot; empty: their numbers are the ranks in `slots`
+  } ranks;
+  struct Program {
+    std::vector<std::string> argv;
+    std::string
+        function;  // that each worker is to run (runner/run_task.py); empty: it is a command
+    std::string directory;
+    // "NAME=value" each, later ones win: the driver's own, from the settings, from --env-file and
+    // -x.
+    std::vector<std::string> environment, settings, given;
+    StdinTo stdin_to = StdinTo::kNone;
+    // A person types it, and must see a prompt though its line has no end yet.
+    uint8_t stdin_terminal = 0;
+  } program;
+  struct Share {                   // of the machine
+    uint32_t part = 0, parts = 1;  // of so many equal parts of its cores, that of this agent
+    int32_t omp_threads = -1;      // 0: the share of cores; -1: left alone
+    BindTo bind_to = BindTo::kNone;
+    GpuVisibility gpus = GpuVisibility::kAll;
+  } share;
+  struct Meeting {  // where ranks meet those of other hosts
+    std::vector<std::string> listen_addresses;
+    std::vector<std::string> interfaces;     // of an elastic job: where they listen; empty: all
+    uint16_t first_port = 0, last_port = 0;  // both 0: any
+    std::string master_address;              // for torch.distributed
+    uint32_t master_port = 0;
+    // Of workers that use stock Horovod: "10.0.0.1:4711"; empty: they use our runtime.
+    std::string rendezvous;
+  } meeting;
+  struct Limits {
+    int64_t terminate_grace_ms = 0;
+    int64_t driver_grace_ms = 0;
+    int64_t silence_ms = 0;  // so long without a word of the driver, and it is lost; 0: for ever
+    // So long a script that uses collectives of other libraries may show nothing until it is
+    // looked into; 0: for ever.
+    int64_t script_warning_ms = 0;
+    // Memory of this host for commits that outlive its workers; 0: none.
+    int64_t commit_bytes = 0;
+  } limits;
+  struct Tree {  // in which agents pass messages on (agent_tree.h); hosts 0: there is none
+    uint32_t host = 0, hosts = 0, radix = 0;
+    std::string above;  // the mesh record of the parent (mesh_address.h); empty: it is the driver
+  } tree;
+  struct Restarts {  // for scripts of torchrun
+    uint32_t done = 0, most = 0;
+  } restarts;
   uint8_t elastic = 0;  // the members of each generation are told when it begins
-  std::vector<uint32_t> workers;        // by slot; empty: their numbers are the ranks in `slots`
-  std::vector<std::string> interfaces;  // of an elastic job: where its workers listen; empty: all
-  uint32_t restarts = 0, max_restarts = 0;  // for scripts of torchrun
   TraceMode trace = TraceMode::kOff;
-  // Where the workers meet, which use stock Horovod: "10.0.0.1:4711"; empty: they use our runtime.
-  std::string rendezvous;
-  // So long a script that uses collectives of other libraries may show nothing until it is looked
-  // into; 0: for ever.
-  int64_t script_warning_ms = 0;
-  // Memory of this host for commits that outlive its workers; 0: none.
-  int64_t commit_bytes = 0;
-  std::string function;  // that each worker is to run (runner/run_task.py); empty: it is a command
 };
 // More workers of an elastic job on a host that has its part already. Their places are those that
 // they take if nothing changes until they join.

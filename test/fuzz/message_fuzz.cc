@@ -57,11 +57,11 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds.push_back(EncodeToDriver(RelayOpen{5, 1, 2}));
   StartJob start;
   start.job_id = "0123456789abcdef";
-  start.argv = {"python", "t.py"};
-  start.environment = {"A=b"};
-  start.slots = {Placement{}};
-  start.layout = {{0, 0, 1}};
-  start.listen_addresses = {"127.0.0.1"};
+  start.program.argv = {"python", "t.py"};
+  start.program.environment = {"A=b"};
+  start.ranks.slots = {Placement{}};
+  start.ranks.layout = {{0, 0, 1}};
+  start.meeting.listen_addresses = {"127.0.0.1"};
   seeds.push_back(EncodeToAgent(start));
   WriteSeeds(*argc, *argv, seeds);
   return 0;

@@ -92,20 +92,20 @@ void Set(Variables& variables, std::string_view entry, const char* why) {
 // and every script would hang.
 void SetTorchrun(Variables& v, const StartJob& start, const Placement& p) {
   // Every host has a local rank 0, so its place among those is the host's number.
-  const Placement& first = start.elastic == 0 ? start.slots[0] : p;
+  const Placement& first = start.elastic == 0 ? start.ranks.slots[0] : p;
   v["GROUP_RANK"] = {std::to_string(first.cross_rank), kTorch};
   v["NODE_RANK"] = {std::to_string(first.cross_rank), kTorch};
   v["GROUP_WORLD_SIZE"] = {std::to_string(first.cross_size), kTorch};
   v["ROLE_RANK"] = {std::to_string(p.rank), kTorch};
-  v["ROLE_WORLD_SIZE"] = {std::to_string(start.size), kTorch};
+  v["ROLE_WORLD_SIZE"] = {std::to_string(start.ranks.size), kTorch};
   v["TORCHELASTIC_RUN_ID"] = {start.job_id, kTorch};
-  v["TORCHELASTIC_RESTART_COUNT"] = {std::to_string(start.restarts), kTorch};
-  v["TORCHELASTIC_MAX_RESTARTS"] = {std::to_string(start.max_restarts), kTorch};
+  v["TORCHELASTIC_RESTART_COUNT"] = {std::to_string(start.restarts.done), kTorch};
+  v["TORCHELASTIC_MAX_RESTARTS"] = {std::to_string(start.restarts.most), kTorch};
 }
 
 void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
   v["HOROVOD_RANK"] = {std::to_string(p.rank), kSlot};
-  v["HOROVOD_SIZE"] = {std::to_string(start.size), kSlot};
+  v["HOROVOD_SIZE"] = {std::to_string(start.ranks.size), kSlot};
   v["HOROVOD_LOCAL_RANK"] = {std::to_string(p.local_rank), kSlot};
   v["HOROVOD_LOCAL_SIZE"] = {std::to_string(p.local_size), kSlot};
   v["HOROVOD_CROSS_RANK"] = {std::to_string(p.cross_rank), kSlot};
@@ -116,7 +116,7 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
   v["HOROVOD_CONTROLLER"] = {"gloo", kSlot};
   v["HOROVOD_CPU_OPERATIONS"] = {"gloo", kSlot};
   v["RANK"] = {std::to_string(p.rank), kTorch};
-  v["WORLD_SIZE"] = {std::to_string(start.size), kTorch};
+  v["WORLD_SIZE"] = {std::to_string(start.ranks.size), kTorch};
   v["LOCAL_RANK"] = {std::to_string(p.local_rank), kTorch};
   v["LOCAL_WORLD_SIZE"] = {std::to_string(p.local_size), kTorch};
   SetTorchrun(v, start, p);
@@ -124,7 +124,7 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
 
 // Where they say which task of Slurm hvdrun itself is.
 void SetSlurmTask(Variables& v, const StartJob& start, const Placement& p) {
-  const Placement& first = start.elastic == 0 ? start.slots[0] : p;
+  const Placement& first = start.elastic == 0 ? start.ranks.slots[0] : p;
   const std::pair<const char*, uint32_t> values[] = {{"SLURM_PROCID", p.rank},
                                                      {"SLURM_LOCALID", p.local_rank},
                                                      {"SLURM_NODEID", first.cross_rank}};
@@ -141,9 +141,10 @@ void SetLogin(Variables& v, const HostLogin& login) {
 }
 
 void SetMaster(Variables& v, const StartJob& start) {
-  if (start.master_port == 0) return;
-  v["MASTER_ADDR"] = {start.master_address, "this machine; -x MASTER_ADDR=... wins"};
-  v["MASTER_PORT"] = {std::to_string(start.master_port), "a free port; -x MASTER_PORT=... wins"};
+  if (start.meeting.master_port == 0) return;
+  v["MASTER_ADDR"] = {start.meeting.master_address, "this machine; -x MASTER_ADDR=... wins"};
+  v["MASTER_PORT"] = {std::to_string(start.meeting.master_port),
+                      "a free port; -x MASTER_PORT=... wins"};
 }
 
 // Left alone, Gloo asks the host's name for its address, which may be that of loopback.
@@ -159,9 +160,9 @@ void SetInterface(Variables& v, const std::string& interface) {
 void SetThreads(Variables& v, const StartJob& start, uint32_t local_size,
                 const WorkerShare& share) {
   constexpr std::string_view kThreads = "OMP_NUM_THREADS";
-  if (start.omp_threads > 0) {
-    v[std::string(kThreads)] = {std::to_string(start.omp_threads), "--omp-threads"};
-  } else if (start.omp_threads == 0 && share.host_cores > 0 && !v.contains(kThreads)) {
+  if (start.share.omp_threads > 0) {
+    v[std::string(kThreads)] = {std::to_string(start.share.omp_threads), "--omp-threads"};
+  } else if (start.share.omp_threads == 0 && share.host_cores > 0 && !v.contains(kThreads)) {
     uint32_t cores =
         share.own_cores > 0 ? share.own_cores : std::max(1U, share.host_cores / local_size);
     if (share.quota_cores > 0)
@@ -202,9 +203,9 @@ void SetStock(Variables& v, const std::string& rendezvous, const std::string& in
 void SetGpu(Variables& v, const StartJob& start, const std::string& gpu) {
   constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
   const char* why =
-      start.gpus == GpuVisibility::kNear ? "its GPU (--gpus near)" : "its GPU (--gpus one)";
+      start.share.gpus == GpuVisibility::kNear ? "its GPU (--gpus near)" : "its GPU (--gpus one)";
   if (!gpu.empty()) v[std::string(kVisible)] = {gpu, why};
-  if (!gpu.empty() || start.bind_to == BindTo::kGpu)
+  if (!gpu.empty() || start.share.bind_to == BindTo::kGpu)
     v.try_emplace("CUDA_DEVICE_ORDER",
                   Variable{"PCI_BUS_ID", "so that GPUs have the numbers of nvidia-smi"});
 }
@@ -246,10 +247,10 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
                                               const WorkerLink& link, const InstallPaths& paths,
                                               const WorkerShare& share) {
   ExplainedEnvironment explained;
-  const Placement& placement = start.slots[slot];
+  const Placement& placement = start.ranks.slots[slot];
   Variables v;
   const bool in_place = !link.launcher_environment.empty();  // of another launcher's process
-  for (const std::string& entry : start.environment) {
+  for (const std::string& entry : start.program.environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));
     if (const char* why = WhyLeftOut(name)) {
       explained.left_out.emplace_back(name, why);
@@ -270,24 +271,25 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   SetMaster(v, start);
   SetInterface(v, link.interface);
   v["PYTHONUNBUFFERED"] = {"1", "so that output comes at once"};
-  for (const std::string& entry : start.worker_environment) Set(v, entry, kSetting);
-  for (const std::string& entry : start.given_environment) Set(v, entry, kGiven);
-  SetRecorder(v, link.recorder, start.workers.empty() ? placement.rank : start.workers[slot]);
+  for (const std::string& entry : start.program.settings) Set(v, entry, kSetting);
+  for (const std::string& entry : start.program.given) Set(v, entry, kGiven);
+  SetRecorder(v, link.recorder,
+              start.ranks.workers.empty() ? placement.rank : start.ranks.workers[slot]);
   SetGpu(v, start, share.gpu);
   SetSlot(v, start, placement);
   if (!link.launcher_environment.empty()) v["HOROVOD_CONTROLLER"] = {"mpi", kSlot};
   v["HVD_JOB_ID"] = {link.job_id, kAgent};
-  if (!start.function.empty())
+  if (!start.program.function.empty())
     v["HVD_FUNCTION_FDS"] = {Format("{},{}", kFunctionDescriptor, kResultDescriptor),
                              "the function of horovod.run(), and where its result goes"};
   if (!link.commits.empty())
     v["HVD_COMMITS"] = {link.commits, "the memory in which commits are kept"};
   if (!link.job_place.empty())
     v["HVD_JOB_PLACE"] = {link.job_place, "so that nothing is left of a job that is killed"};
-  if (start.rendezvous.empty()) {
+  if (start.meeting.rendezvous.empty()) {
     SetAgent(v, start, slot, link, paths);
   } else {
-    SetStock(v, start.rendezvous, link.interface);
+    SetStock(v, start.meeting.rendezvous, link.interface);
   }
   // Only where its mask does not tell: a command such as taskset may still narrow that of an
   // unbound worker.

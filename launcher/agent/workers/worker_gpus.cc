@@ -10,7 +10,7 @@ namespace hvd {
 namespace {
 
 bool AskedFor(const StartJob& start) {
-  return start.gpus != GpuVisibility::kAll || start.bind_to == BindTo::kGpu;
+  return start.share.gpus != GpuVisibility::kAll || start.share.bind_to == BindTo::kGpu;
 }
 
 }  // namespace
@@ -22,13 +22,13 @@ std::vector<GpuDevice> GpusFor(const StartJob& start) {
 std::vector<std::string> SharedGpus(const StartJob& start, const std::vector<GpuDevice>& devices) {
   if (!AskedFor(start)) return {};
   const std::optional<std::string> chosen = ChosenGpus(WorkerEnvironment(start, 0, {}, {}, {}));
-  return PartOfMachine(VisibleGpus(chosen, devices), start.machine_part, start.machine_parts);
+  return PartOfMachine(VisibleGpus(chosen, devices), start.share.part, start.share.parts);
 }
 
 GpuAssignment AssignGpus(const StartJob& start, const std::vector<std::string>& shared,
                          const std::vector<GpuDevice>& devices) {
-  if (start.gpus == GpuVisibility::kAll) return {};
-  if (start.gpus == GpuVisibility::kOne) return GpuAssignment(shared);
+  if (start.share.gpus == GpuVisibility::kAll) return {};
+  if (start.share.gpus == GpuVisibility::kOne) return GpuAssignment(shared);
   return GpuAssignment(shared, NodesOfGpus(shared, devices));
 }
 

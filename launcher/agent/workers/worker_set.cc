@@ -55,12 +55,13 @@ WorkerSet::WorkerSet(asio::io_context& io, ProcessHost& host, WorkerSetOwner& ow
 void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector<GpuDevice>& gpus,
                         std::optional<double> quota) {
   start_ = std::move(start);
-  const auto slots = static_cast<uint32_t>(start_.slots.size());
+  const auto slots = static_cast<uint32_t>(start_.ranks.slots.size());
   const std::vector<std::string> shared = SharedGpus(start_, gpus);
   const uint32_t usable = UsableCpus(static_cast<uint32_t>(cpus.size()), quota);
-  cpus_ = CpuAssignment(start_.bind_to, std::move(cpus), slots, NodesOfGpus(shared, gpus), usable);
+  cpus_ = CpuAssignment(start_.share.bind_to, std::move(cpus), slots, NodesOfGpus(shared, gpus),
+                        usable);
   gpus_ = AssignGpus(start_, shared, gpus);
-  if (start_.gpus != GpuVisibility::kAll) WarnOfGpus(shared.size());
+  if (start_.share.gpus != GpuVisibility::kAll) WarnOfGpus(shared.size());
   while (slots_.size() < slots) AddSlot();
   for (const std::string& entry : WorkerEnvironment(start_, 0, {}, {}, cpus_.ShareOf(0))) {
     if (entry.starts_with("OMP_NUM_THREADS="))
@@ -74,35 +75,35 @@ void WorkerSet::Prepare(StartJob start, std::vector<Cpu> cpus, const std::vector
 }
 
 void WorkerSet::WarnOfGpus(size_t count) {
-  const char* setting = start_.gpus == GpuVisibility::kOne ? "--gpus one" : "--gpus near";
+  const char* setting = start_.share.gpus == GpuVisibility::kOne ? "--gpus one" : "--gpus near";
   if (count == 0)
     owner_.Send(AgentWarning{
         Format("{}: there is no GPU on host {}; its ranks get none", setting, start_.host)});
-  else if (count < start_.slots.size())
-    owner_.Send(
-        AgentWarning{Format("{}: host {} has {} for {} ranks, which share them", setting,
-                            start_.host, Counted(count, "GPU", "GPUs"), start_.slots.size())});
+  else if (count < start_.ranks.slots.size())
+    owner_.Send(AgentWarning{Format("{}: host {} has {} for {} ranks, which share them", setting,
+                                    start_.host, Counted(count, "GPU", "GPUs"),
+                                    start_.ranks.slots.size())});
 }
 
 // The next one of `start_`.
 void WorkerSet::AddSlot() {
   const auto slot = static_cast<uint32_t>(slots_.size());
   slots_.emplace_back();
-  lines_.Add(start_.stdin_terminal != 0 && ReadsInput(slot));
+  lines_.Add(start_.program.stdin_terminal != 0 && ReadsInput(slot));
 }
 
 void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths, UniqueFd user_stdin) {
-  if (start_.stdin_to == StdinTo::kRank0 && start_.stdin_terminal == 0)
+  if (start_.program.stdin_to == StdinTo::kRank0 && start_.program.stdin_terminal == 0)
     user_stdin_ = std::move(user_stdin);
   link_ = link;
   paths_ = paths;
   FindInterface();
-  if (!start_.function.empty()) {
-    Result<UniqueFd> function = FileOf(start_.function);
+  if (!start_.program.function.empty()) {
+    Result<UniqueFd> function = FileOf(start_.program.function);
     if (!function.ok()) return ReportNotStarted(EIO, function.status().message());
     function_ = std::move(*function);
   }
-  if (start_.commit_bytes > 0) OpenCommits();
+  if (start_.limits.commit_bytes > 0) OpenCommits();
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) StartWorker(slot);
   user_stdin_.Reset();  // rank 0 alone has it now
 }
@@ -110,7 +111,7 @@ void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths, UniqueF
 // Its pages are reserved by the worker that needs them.
 void WorkerSet::OpenCommits() {
   Result<UniqueFd> memory =
-      CreateSharedMemory("hvd-commits", static_cast<size_t>(start_.commit_bytes));
+      CreateSharedMemory("hvd-commits", static_cast<size_t>(start_.limits.commit_bytes));
   Status status = memory.ok() ? SealSize(memory->get()) : memory.status();
   struct stat info {};
   if (status.ok() && ::fstat(memory->get(), &info) != 0)
@@ -125,18 +126,18 @@ void WorkerSet::OpenCommits() {
 
 void WorkerSet::Add(const AddWorkers& more) {
   const auto first = static_cast<uint32_t>(slots_.size());
-  start_.size = more.size;
-  start_.homogeneous = more.homogeneous;
-  start_.master_address = more.master_address;
-  start_.master_port = more.master_port;
-  start_.restarts = more.restarts;
-  start_.rendezvous = more.rendezvous;
+  start_.ranks.size = more.size;
+  start_.ranks.homogeneous = more.homogeneous;
+  start_.meeting.master_address = more.master_address;
+  start_.meeting.master_port = more.master_port;
+  start_.restarts.done = more.restarts;
+  start_.meeting.rendezvous = more.rendezvous;
   FindInterface();
-  start_.slots.insert(start_.slots.end(), more.slots.begin(), more.slots.end());
-  start_.workers.insert(start_.workers.end(), more.workers.begin(), more.workers.end());
-  for (uint32_t slot = first; slot < start_.slots.size(); ++slot) {
+  start_.ranks.slots.insert(start_.ranks.slots.end(), more.slots.begin(), more.slots.end());
+  start_.ranks.workers.insert(start_.ranks.workers.end(), more.workers.begin(), more.workers.end());
+  for (uint32_t slot = first; slot < start_.ranks.slots.size(); ++slot) {
     AddSlot();
-    cpus_.Add(start_.slots[slot]);
+    cpus_.Add(start_.ranks.slots[slot]);
     StartWorker(slot);
   }
 }
@@ -145,8 +146,9 @@ void WorkerSet::Add(const AddWorkers& more) {
 // the one from which this host speaks to the rendezvous.
 void WorkerSet::FindInterface() {
   const bool proven = start_.elastic == 0 && !link_.interface.empty();
-  if (start_.rendezvous.empty() || proven) return;
-  const std::string address = start_.rendezvous.substr(0, start_.rendezvous.rfind(':'));
+  if (start_.meeting.rendezvous.empty() || proven) return;
+  const std::string address =
+      start_.meeting.rendezvous.substr(0, start_.meeting.rendezvous.rfind(':'));
   link_.interface = InterfaceWith(OwnAddressTowards(address));
 }
 
@@ -163,20 +165,20 @@ void WorkerSet::ReportNotStarted(int error, const std::string& reason) {
 }
 
 Place* WorkerSet::PlaceOf(uint32_t slot) const {
-  return places_ == nullptr ? nullptr : places_->Find(start_.slots[slot].rank);
+  return places_ == nullptr ? nullptr : places_->Find(start_.ranks.slots[slot].rank);
 }
 
 void WorkerSet::StartWorker(uint32_t slot) {
   Place* place = PlaceOf(slot);
   if (place != nullptr) cpus_.UseIfUnbound(slot, place->cpus);
   const std::vector<int>& cpus = cpus_.Of(slot);
-  const WorkerLink link = LinkFrom(link_, place, start_.environment);
+  const WorkerLink link = LinkFrom(link_, place, start_.program.environment);
   WorkerShare share = cpus_.ShareOf(slot);
   // A launcher that gave its process a GPU knows better.
   if (!ChosenGpus(link.launcher_environment))
-    share.gpu = gpus_.Take(slot, start_.slots[slot].local_rank, cpus_.NodesOf(slot));
-  SpawnRequest request{start_.argv, WorkerEnvironment(start_, slot, link, paths_, share),
-                       start_.directory, cpus};
+    share.gpu = gpus_.Take(slot, start_.ranks.slots[slot].local_rank, cpus_.NodesOf(slot));
+  SpawnRequest request{start_.program.argv, WorkerEnvironment(start_, slot, link, paths_, share),
+                       start_.program.directory, cpus};
   if (place != nullptr) request.kept_fd = place->pmi.get();
   request.function_fd = function_.get();
   request.commits_fd = commits_.get();
@@ -200,13 +202,13 @@ void WorkerSet::StartWorker(uint32_t slot) {
   slots_[slot].running = true;
   if (!cpus.empty())
     owner_.Send(AgentNote{
-        Format("rank {} is kept on CPUs {}", start_.slots[slot].rank, CpuListText(cpus))});
+        Format("rank {} is kept on CPUs {}", start_.ranks.slots[slot].rank, CpuListText(cpus))});
   owner_.Send(WorkerStarted{NumberOf(slot), outcome.pid});
 }
 
 bool WorkerSet::ReadsInput(uint32_t slot) const {
-  return start_.stdin_to == StdinTo::kAll ||
-         (start_.stdin_to == StdinTo::kRank0 && start_.slots[slot].rank == 0);
+  return start_.program.stdin_to == StdinTo::kAll ||
+         (start_.program.stdin_to == StdinTo::kRank0 && start_.ranks.slots[slot].rank == 0);
 }
 
 bool WorkerSet::AnyRunning() const {
@@ -286,7 +288,7 @@ void WorkerSet::OnExit(uint32_t slot, ProcessEnd end, TimePoint noticed) {
   s.exited = WorkerExited{NumberOf(slot),          s.pid,         end,    NanosecondsOf(noticed),
                           lines_.LastOutput(slot), out_of_memory, commits};
   owner_.Send(*s.exited);
-  if (places_ != nullptr) places_->End(start_.slots[slot].rank, end);
+  if (places_ != nullptr) places_->End(start_.ranks.slots[slot].rank, end);
   owner_.OnWorkerOver();
 }
 

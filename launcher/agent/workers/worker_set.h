@@ -71,7 +71,8 @@ class WorkerSet final : public ProcessObserver {
 
   // The number of the worker in the job: in one of fixed size its rank.
   uint32_t NumberOf(uint32_t slot) const {
-    return start_.workers.empty() ? start_.slots[slot].rank : start_.workers[slot];
+    return start_.ranks.workers.empty() ? start_.ranks.slots[slot].rank
+                                        : start_.ranks.workers[slot];
   }
   // The slot of a worker of this host.
   std::optional<uint32_t> SlotOf(uint32_t worker) const;

@@ -57,7 +57,7 @@ SignalForwarded WorkerSignals::ForwardTo(const ForwardSignal& message,
     return {message.number, signal, last->second.ranks};
   const std::vector<ProcessInfo> all = ListProcesses();
   uint32_t ranks = 0;
-  for (uint32_t slot = 0; slot < workers_.start().slots.size(); ++slot) {
+  for (uint32_t slot = 0; slot < workers_.start().ranks.slots.size(); ++slot) {
     if (!workers_.running(slot)) continue;
     const std::optional<ProcessInfo> receiver =
         SignalReceiver(workers_.pid(slot), rank_pid(slot), all,

@@ -30,13 +30,14 @@ std::string TreeMember::Listen(const ProbeConnectivity& question) {
 }
 
 void TreeMember::Join(const StartJob& start) {
-  if (node_ != nullptr || start.tree_host >= start.tree_hosts) return;
+  if (node_ != nullptr || start.tree.host >= start.tree.hosts) return;
   // One that the driver speaks to and that has nobody below it is in the tree, too: the driver's
   // messages to all come to it as a part of the tree.
-  TreePlace place = PlaceInTree(start.tree_host, start.tree_hosts, start.tree_radix);
+  TreePlace place = PlaceInTree(start.tree.host, start.tree.hosts, start.tree.radix);
   straight_ = !place.parent;
-  node_ = std::make_unique<TreeNode>(start.tree_host, place, HostsOf(start.layout, start.size));
-  TreeLinksOptions options{start.tree_host, start.job_key,
+  node_ = std::make_unique<TreeNode>(start.tree.host, place,
+                                     HostsOf(start.ranks.layout, start.ranks.size));
+  TreeLinksOptions options{start.tree.host, start.job_key,
                            [this](uint32_t host) { return NameOf(host); }};
   links_ = std::make_unique<TreeLinks>(io_, static_cast<TreeLinksObserver&>(*this),
                                        std::move(options), std::move(listener_));
@@ -44,7 +45,7 @@ void TreeMember::Join(const StartJob& start) {
   for (const TreeBlock& block : place.below) children.push_back(block.root);
   links_->Expect(children);
   if (!place.parent) return;
-  Result<MeshRecord> above = DecodeMeshRecord(start.tree_above);
+  Result<MeshRecord> above = DecodeMeshRecord(start.tree.above);
   links_->Dial(*place.parent,
                above.ok() ? Reachable(*above, ThisMachine()) : std::vector<MeshAddress>());
 }

@@ -61,13 +61,13 @@ bool TreeRouter::HasChildren(uint32_t host) const {
 
 void TreeRouter::SetPlace(uint32_t host, StartJob& start) const {
   if (flat()) return;
-  start.tree_host = NumberOf(host);
-  start.tree_hosts = count();
-  start.tree_radix = tree_->width();
-  const TreePlace place = tree_->PlaceOf(start.tree_host);
+  start.tree.host = NumberOf(host);
+  start.tree.hosts = count();
+  start.tree.radix = tree_->width();
+  const TreePlace place = tree_->PlaceOf(start.tree.host);
   if (!place.parent) return;
   auto record = records_.find(hosts_[*place.parent]);
-  if (record != records_.end()) start.tree_above = record->second;
+  if (record != records_.end()) start.tree.above = record->second;
 }
 
 uint64_t TreeRouter::MostKeysOf(uint32_t host) const {

@@ -293,11 +293,11 @@ class Members : public Links {
   static StartJob Start(uint32_t host) {
     StartJob start;
     start.job_key = kKey;
-    start.size = 3;
-    start.layout = {{0, 0, 1, 3}};
-    start.tree_host = host;
-    start.tree_hosts = 3;
-    start.tree_radix = 1;
+    start.ranks.size = 3;
+    start.ranks.layout = {{0, 0, 1, 3}};
+    start.tree.host = host;
+    start.tree.hosts = 3;
+    start.tree.radix = 1;
     return start;
   }
 
@@ -323,7 +323,7 @@ class Members : public Links {
 TEST_F(Members, AParentThatOrdersWhatOnlyTheDriverMayIsLeft) {
   MeshListener listener = Listen();
   StartJob start = Start(kChild);
-  start.tree_above = EncodeMeshRecord(listener.record);
+  start.tree.above = EncodeMeshRecord(listener.record);
   TreeLinks hostile(io_, at_parent_, OptionsOf(kParent), std::move(listener));
   hostile.Expect({kChild});
   hostile.SendDown(kChild, {{{1, 3, EncodeToAgent(BeginGeneration{1})}}});

@@ -87,7 +87,7 @@ TEST(AssignGpus, IsByTheSetting) {
   for (const auto& [setting, taken] :
        {std::pair(GpuVisibility::kAll, ""), std::pair(GpuVisibility::kOne, "0"),
         std::pair(GpuVisibility::kNear, "2")}) {
-    start.gpus = setting;
+    start.share.gpus = setting;
     EXPECT_EQ(AssignGpus(start, {"0", "1", "2"}, kFour).Take(0, 0, {1}), taken);
   }
 }
@@ -100,10 +100,10 @@ TEST(GpuAssignment, GivesNothingWhereThereIsNone) {
 StartJob Start(GpuVisibility gpus, std::vector<std::string> inherited,
                std::vector<std::string> given = {}) {
   StartJob start;
-  start.slots = {{0, 0, 0, 1, 0, 1}};
-  start.gpus = gpus;
-  start.environment = std::move(inherited);
-  start.given_environment = std::move(given);
+  start.ranks.slots = {{0, 0, 0, 1, 0, 1}};
+  start.share.gpus = gpus;
+  start.program.environment = std::move(inherited);
+  start.program.given = std::move(given);
   return start;
 }
 
@@ -121,7 +121,7 @@ TEST(SharedGpus, AreThoseOfTheListThatTheWorkersGet) {
 TEST(SharedGpus, AreLookedForOnlyWhenSomethingIsDoneWithThem) {
   StartJob start = Start(GpuVisibility::kAll, {});
   EXPECT_THAT(SharedGpus(start, kFour), IsEmpty());
-  start.bind_to = BindTo::kGpu;
+  start.share.bind_to = BindTo::kGpu;
   EXPECT_THAT(SharedGpus(start, kFour), ElementsAre("0", "1", "2", "3"));
 }
 

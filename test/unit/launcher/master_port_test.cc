@@ -19,9 +19,9 @@ class MasterPortTest : public testing::Test {
   static StartJob JobWith(uint32_t rank) {
     StartJob start;
     start.host = "h";
-    start.master_address = "10.0.0.1";
-    start.master_port = 29500;
-    start.slots = {{rank, 0, 0, 1, 0, 1}};
+    start.meeting.master_address = "10.0.0.1";
+    start.meeting.master_port = 29500;
+    start.ranks.slots = {{rank, 0, 0, 1, 0, 1}};
     return start;
   }
   // The messages that it sends when it looks.
@@ -120,7 +120,7 @@ TEST_F(MasterPortTest, APortOfAnotherHostOrOfTheUsersChoiceIsNotWatched) {
   port_.Open(JobWith(1), TimePoint());
   EXPECT_TRUE(Look(JobWith(1), TimePoint()).empty());
   StartJob chosen = JobWith(0);
-  chosen.given_environment = {"MASTER_PORT=29500"};
+  chosen.program.given = {"MASTER_PORT=29500"};
   port_.Open(chosen, TimePoint());
   EXPECT_TRUE(Look(chosen, TimePoint()).empty());
 }

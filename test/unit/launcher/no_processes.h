@@ -34,9 +34,9 @@ class NoProcesses final : public ProcessHost {
 // Of a job of six ranks: 4 and 5 in slots 0 and 1 of this host.
 inline StartJob StartOfRanks4And5() {
   StartJob start;
-  start.size = 6;
-  start.argv = {"train"};
-  start.slots = {{4, 0, 0, 2, 0, 1}, {5, 0, 1, 2, 0, 1}};
+  start.ranks.size = 6;
+  start.program.argv = {"train"};
+  start.ranks.slots = {{4, 0, 0, 2, 0, 1}, {5, 0, 1, 2, 0, 1}};
   return start;
 }
 

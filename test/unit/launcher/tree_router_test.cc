@@ -65,7 +65,7 @@ TEST(TreeRouter, SendsDirectlyWhileThereAreFewHosts) {
   EXPECT_THAT(sent.hosts, ElementsAre(2));
   StartJob start;
   router.SetPlace(2, start);
-  EXPECT_EQ(start.tree_hosts, 0U);
+  EXPECT_EQ(start.tree.hosts, 0U);
 }
 
 TEST(TreeRouter, SendsOverTheTopOfTheTreeWhereThereIsOne) {
@@ -108,8 +108,8 @@ TEST(TreeRouter, TellsAHostHowWideTheTreeReallyIs) {
   router.Form(PlanOf(40, {}), 32);
   StartJob start;
   router.SetPlace(39, start);
-  EXPECT_EQ(start.tree_radix, kWidestTree);
-  EXPECT_EQ(start.tree_hosts, 40U);
+  EXPECT_EQ(start.tree.radix, kWidestTree);
+  EXPECT_EQ(start.tree.hosts, 40U);
 }
 
 TEST(TreeRouter, TellsAHostItsPlaceAndWhereItsParentListens) {
@@ -120,12 +120,12 @@ TEST(TreeRouter, TellsAHostItsPlaceAndWhereItsParentListens) {
   StartJob top, below;
   router.SetPlace(4, top);
   router.SetPlace(5, below);
-  EXPECT_EQ(top.tree_host, 3U);
-  EXPECT_EQ(top.tree_above, "") << "the driver is above it";
-  EXPECT_EQ(below.tree_host, 4U);
-  EXPECT_EQ(below.tree_hosts, 6U);
-  EXPECT_EQ(below.tree_radix, 2U);
-  EXPECT_EQ(below.tree_above, "record of h4");
+  EXPECT_EQ(top.tree.host, 3U);
+  EXPECT_EQ(top.tree.above, "") << "the driver is above it";
+  EXPECT_EQ(below.tree.host, 4U);
+  EXPECT_EQ(below.tree.hosts, 6U);
+  EXPECT_EQ(below.tree.radix, 2U);
+  EXPECT_EQ(below.tree.above, "record of h4");
   EXPECT_TRUE(router.HasChildren(4));
   EXPECT_FALSE(router.HasChildren(5));
 }

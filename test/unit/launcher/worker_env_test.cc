@@ -18,14 +18,14 @@ std::vector<std::string> EnvironmentOf(std::vector<std::string> inherited,
   start.job_id = "job";  // of which "id" is this host's part
   start.job_key = "key";
   start.host = "h1";
-  start.size = 4;
-  start.slots = {{2, 1, 0, 2, 1, 2}, {3, 1, 1, 2, 1, 2}};
-  start.environment = std::move(inherited);
-  start.worker_environment = std::move(settings);
-  start.given_environment = std::move(given);
-  start.omp_threads = omp_threads;
-  start.master_address = "127.0.0.1";
-  start.master_port = 1234;
+  start.ranks.size = 4;
+  start.ranks.slots = {{2, 1, 0, 2, 1, 2}, {3, 1, 1, 2, 1, 2}};
+  start.program.environment = std::move(inherited);
+  start.program.settings = std::move(settings);
+  start.program.given = std::move(given);
+  start.share.omp_threads = omp_threads;
+  start.meeting.master_address = "127.0.0.1";
+  start.meeting.master_port = 1234;
   return WorkerEnvironment(start, 1, {"hvd-x", "id"},
                            {"/p/lib/libhvd.so", "/p/lib/hvdrun/python", "/p/startup"}, share);
 }
@@ -79,8 +79,8 @@ TEST(WorkerEnvironment, TellsWhatTorchrunTells) {
 
 TEST(WorkerEnvironment, NamesTheInterfaceUnlessTheUserDid) {
   StartJob start;
-  start.slots = {{0, 0, 0, 1, 0, 1}};
-  start.environment = {"NCCL_SOCKET_IFNAME=ib0"};
+  start.ranks.slots = {{0, 0, 0, 1, 0, 1}};
+  start.program.environment = {"NCCL_SOCKET_IFNAME=ib0"};
   std::vector<std::string> environment =
       WorkerEnvironment(start, 0, {"a", "id", "", "eth1"}, {}, {});
   EXPECT_THAT(environment, Contains("GLOO_SOCKET_IFNAME=eth1"));
@@ -91,8 +91,8 @@ TEST(WorkerEnvironment, NamesTheInterfaceUnlessTheUserDid) {
 
 std::vector<std::string> RecorderOf(TorchVersion version, std::vector<std::string> inherited) {
   StartJob start;
-  start.slots = {{5, 0, 0, 1, 0, 1}};
-  start.environment = std::move(inherited);
+  start.ranks.slots = {{5, 0, 0, 1, 0, 1}};
+  start.program.environment = std::move(inherited);
   WorkerLink link{"a", "id"};
   link.recorder = {"/tmp/hvdrun-flight-id-9", version};
   std::vector<std::string> environment = WorkerEnvironment(start, 0, link, {}, {});
@@ -125,10 +125,11 @@ TEST(WorkerEnvironment, ThePipesOfAnOuterJobAreNotInherited) {
 TEST(WorkerEnvironment, WorkersOfStockHorovodGetItsRendezvousAndNothingOfOurs) {
   StartJob start;
   start.job_key = "key";
-  start.slots = {{0, 0, 0, 1, 0, 1}};
-  start.environment = {"PYTHONPATH=/mine", "HOROVOD_GLOO_IFACE=old", "NCCL_SOCKET_IFNAME=ib0"};
-  start.given_environment = {"HOROVOD_GLOO_RENDEZVOUS_ADDR=wrong"};
-  start.rendezvous = "10.0.0.1:4711";
+  start.ranks.slots = {{0, 0, 0, 1, 0, 1}};
+  start.program.environment = {"PYTHONPATH=/mine", "HOROVOD_GLOO_IFACE=old",
+                               "NCCL_SOCKET_IFNAME=ib0"};
+  start.program.given = {"HOROVOD_GLOO_RENDEZVOUS_ADDR=wrong"};
+  start.meeting.rendezvous = "10.0.0.1:4711";
   const std::vector<std::string> environment =
       WorkerEnvironment(start, 0, {"a", "id", "", "eth1"}, {"/lib", "/python"}, {});
   for (const char* entry :
@@ -193,8 +194,8 @@ TEST(WorkerEnvironment, TheTaskThatHvdrunItselfIsIsNotTheRanks) {
 
 TEST(WorkerEnvironment, TheTaskInWhosePlaceARankIsStays) {
   StartJob start;
-  start.slots = {{1, 0, 0, 1, 0, 1}};
-  start.environment = {"OMPI_COMM_WORLD_SIZE=2", "SLURM_PROCID=5"};
+  start.ranks.slots = {{1, 0, 0, 1, 0, 1}};
+  start.program.environment = {"OMPI_COMM_WORLD_SIZE=2", "SLURM_PROCID=5"};
   WorkerLink link{"a", "id"};
   link.launcher_environment = {"OMPI_COMM_WORLD_RANK=1"};
   const std::vector<std::string> environment = WorkerEnvironment(start, 0, link, {}, {});
@@ -204,10 +205,10 @@ TEST(WorkerEnvironment, TheTaskInWhosePlaceARankIsStays) {
 
 TEST(WorkerEnvironment, TheLoginOfAnotherHostTakesThePlaceOfHvdruns) {
   StartJob start;
-  start.slots = {{0, 0, 0, 1, 0, 1}};
-  start.environment = {"HOME=/head/ann", "USER=ann", "TMPDIR=/fast",
-                       "BASH_FUNC_module%%=() {  :\n}"};
-  start.given_environment = {"USER=wanted"};
+  start.ranks.slots = {{0, 0, 0, 1, 0, 1}};
+  start.program.environment = {"HOME=/head/ann", "USER=ann", "TMPDIR=/fast",
+                               "BASH_FUNC_module%%=() {  :\n}"};
+  start.program.given = {"USER=wanted"};
   WorkerLink link{"a", "id"};
   link.login = {{"HOME=/home/bob", "USER=bob"}, {"TMPDIR"}};
   const std::vector<std::string> environment = WorkerEnvironment(start, 0, link, {}, {});

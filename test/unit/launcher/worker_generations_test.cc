@@ -17,10 +17,10 @@ class WorkerGenerationsTest : public testing::Test {
   void Open() {
     StartJob start;
     start.host = "h";
-    start.size = 2;
-    start.argv = {"train"};
-    start.slots = {{0, 0, 0, 2, 0, 1}, {1, 0, 1, 2, 0, 1}};
-    start.workers = {4, 5};
+    start.ranks.size = 2;
+    start.program.argv = {"train"};
+    start.ranks.slots = {{0, 0, 0, 2, 0, 1}, {1, 0, 1, 2, 0, 1}};
+    start.ranks.workers = {4, 5};
     start.elastic = 1;
     start.job_key = "key";
     workers_.Prepare(std::move(start), {}, {});

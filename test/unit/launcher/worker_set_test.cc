@@ -72,8 +72,8 @@ TEST_F(WorkerSetTest, ReportsWhatCouldBeStartedAndWhatCouldNot) {
 
 TEST_F(WorkerSetTest, GivesAllWorkersTheMemoryForCommits) {
   StartJob start = StartOfRanks4And5();
-  start.workers = {4, 5};  // an elastic job: more come later
-  start.commit_bytes = 1 << 20;
+  start.ranks.workers = {4, 5};  // an elastic job: more come later
+  start.limits.commit_bytes = 1 << 20;
   workers_.Prepare(std::move(start), {}, {});
   workers_.Start({}, {});
   AddWorkers more;
@@ -171,7 +171,7 @@ TEST_F(WorkerSetTest, FindsTheRanksThatAreStoppedOrDying) {
 
 TEST_F(WorkerSetTest, ReportsThatNothingCouldBeStarted) {
   StartJob start;
-  start.slots = {{4, 0, 0, 2, 0, 1}, {5, 0, 1, 2, 0, 1}};
+  start.ranks.slots = {{4, 0, 0, 2, 0, 1}, {5, 0, 1, 2, 0, 1}};
   workers_.Prepare(std::move(start), {}, {});
   workers_.ReportNotStarted(EIO, "no socket");
   EXPECT_THAT(sent_, ElementsAre("not started 4: no socket", "not started 5: no socket"));
