@@ -22,6 +22,17 @@ void InitOnce() {
   static_cast<void>(done);
 }
 
+// libssh2 1.11.1 has another function for it, and warns of the older one.
+template <typename Function>
+void SetCallback(LIBSSH2_SESSION* session, int kind, Function* function) {
+#if LIBSSH2_VERSION_NUM >= 0x010b01
+  ::libssh2_session_callback_set2(session, kind,
+                                  reinterpret_cast<libssh2_cb_generic*>(function));
+#else
+  ::libssh2_session_callback_set(session, kind, reinterpret_cast<void*>(function));
+#endif
+}
+
 std::vector<std::string> SplitAtCommas(std::string_view text) {
   std::vector<std::string> words;
   while (!text.empty()) {
@@ -87,12 +98,9 @@ SshSession::SshSession() : raw_(std::make_unique<Raw>()) {
   InitOnce();
   raw_->session = ::libssh2_session_init_ex(nullptr, nullptr, nullptr, this);
   ::libssh2_session_set_blocking(raw_->session, 0);
-  ::libssh2_session_callback_set(raw_->session, LIBSSH2_CALLBACK_SEND,
-                                 reinterpret_cast<void*>(&Callbacks::Send));
-  ::libssh2_session_callback_set(raw_->session, LIBSSH2_CALLBACK_RECV,
-                                 reinterpret_cast<void*>(&Callbacks::Receive));
-  ::libssh2_session_callback_set(raw_->session, LIBSSH2_CALLBACK_DISCONNECT,
-                                 reinterpret_cast<void*>(&Callbacks::Disconnect));
+  SetCallback(raw_->session, LIBSSH2_CALLBACK_SEND, &Callbacks::Send);
+  SetCallback(raw_->session, LIBSSH2_CALLBACK_RECV, &Callbacks::Receive);
+  SetCallback(raw_->session, LIBSSH2_CALLBACK_DISCONNECT, &Callbacks::Disconnect);
 }
 
 SshSession::~SshSession() {
