@@ -9,6 +9,7 @@
 #   --pypi-mxnet   makes one with MXNet 1.9.1 (HVD_MXNET_VENV names its folder)
 #   --pypi-tools   makes one with what checks the Python types, the documentation and the licences (HVD_TOOLS_VENV names its folder)
 #   --sanitizers   also what the builds asan and tsan need (clang 19)
+#   --cross        only what wheels for aarch64 and tests of them need beside that on x86-64: a cross compiler, and QEMU, which emulates it
 source "$(dirname "$0")/common.sh"
 
 PRODUCT_PACKAGES=(
@@ -27,6 +28,7 @@ TEST_PACKAGES=(
   abigail-tools pkgconf shellcheck spin clang-format clang-tidy
 )
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
+CROSS_PACKAGES=(g++-aarch64-linux-gnu qemu-user qemu-user-static mmdebstrap arch-test)
 SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev llvm-19)
 VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist py-spy)  # py-spy reads the stacks of any Python
 VENV_GIB=12
@@ -175,5 +177,12 @@ case "${1:-}" in
     PACKAGES+=("${SANITIZER_PACKAGES[@]}")
     install_debian
     ;;
-  *) say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow, --pypi-jax, --pypi-mxnet, --pypi-tools or --sanitizers" && exit 2 ;;
+  --cross)
+    PACKAGES=("${CROSS_PACKAGES[@]}")
+    install_debian
+    ;;
+  *)
+    say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow, --pypi-jax, --pypi-mxnet, --pypi-tools, --sanitizers or --cross"
+    exit 2
+    ;;
 esac

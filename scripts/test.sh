@@ -323,6 +323,7 @@ if [[ $tier == soak ]]; then
   from_pypi "MXNet" 0 "$MXNET_VENV" "test_mxnet.py$leaks" --pypi-mxnet
   part "build of tsan" 0 scripts/build.sh tsan
   part "unit and contract tests under tsan" 0 tsan_tests
+  part "wheel and tests for aarch64, emulated" 0 scripts/test_aarch64.sh
   part "test/packages" 0 pytest_of "$PYTHON" 1 test/packages
   part "test/chaos" 0 pytest_of "$PYTHON" 1 test/chaos
   part "fuzzing for $FUZZ_SECONDS s each" 0 fuzz -max_total_time="$FUZZ_SECONDS"

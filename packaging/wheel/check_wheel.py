@@ -25,7 +25,8 @@ FILES = (
     r"hvdrun-[^/]*\.data/data/share/zsh/site-functions/_hvdrun", r"hvdrun-[^/]*\.data/data/share/fish/vendor_completions\.d/hvdrun\.fish",
     r"hvdrun-[^/]*\.data/data/share/doc/hvdrun/licenses/openssl/copyright", r"hvdrun-[^/]*\.dist-info/sboms/hvdrun\.cdx\.json",
 )
-LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2"}
+LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
+PROCESSORS = {"x86_64": ("EM_X86_64", "ld-linux-x86-64.so.2"), "aarch64": ("EM_AARCH64", "ld-linux-aarch64.so.1")}
 MPI = {"libmpi.so.40"}  # of Open MPI 4 and 5; the machine's own
 # Weak: a linker leaves them out where nothing has them.
 WEAK = {"__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize", "__cxa_pure_virtual"}
@@ -35,8 +36,11 @@ def version_of(text):
     return tuple(int(part) for part in text.split("."))
 
 
-def complaints_of_elf(name, stream, newest):
+def complaints_of_elf(name, stream, newest, processor):
     elf = ELFFile(stream)
+    machine, loader = PROCESSORS[processor]
+    if elf["e_machine"] != machine:
+        yield f"{name} is for {elf['e_machine']}"
     needed, versions, symbols = [], {}, None
     for section in elf.iter_sections():
         if isinstance(section, DynamicSection):
@@ -52,7 +56,7 @@ def complaints_of_elf(name, stream, newest):
         yield f"{name} is not stripped"
     mpi = name.endswith("/libhvd_mpi.so")
     for library in needed:
-        if library not in LIBRARIES and not (mpi and library in MPI):
+        if library not in LIBRARIES | {loader} and not (mpi and library in MPI):
             yield f"{name} needs {library}"
     for version in sorted(set(versions.values())):
         number = re.fullmatch(r"GLIBC_([0-9.]+)", version)
@@ -69,7 +73,8 @@ def complaints_of_elf(name, stream, newest):
 
 
 def complaints(platform, path):
-    newest = version_of(re.fullmatch(r"manylinux_(\d+_\d+)_x86_64", platform).group(1).replace("_", "."))
+    glibc, processor = re.fullmatch(r"manylinux_(\d+_\d+)_(\w+)", platform).groups()
+    newest = version_of(glibc.replace("_", "."))
     if os.path.getsize(path) > MOST_BYTES:
         yield f"it has {os.path.getsize(path)} bytes, more than {MOST_BYTES}"
     with zipfile.ZipFile(path) as wheel:
@@ -85,14 +90,16 @@ def complaints(platform, path):
                 yield f"{name} is a program that does not belong there"
             with wheel.open(name) as file, tempfile.TemporaryFile() as copy:
                 copy.write(file.read())
-                yield from complaints_of_elf(name, copy, newest)
+                yield from complaints_of_elf(name, copy, newest, processor)
         text = wheel.read(next(name for name in names if name.endswith(".dist-info/WHEEL"))).decode()
         if f"Tag: py3-none-{platform}\n" not in text or "Root-Is-Purelib: false" not in text:
             yield "its tag is not py3-none-" + platform
 
 
 def auditwheel(platform, path):
-    """What auditwheel has to say: MPI's library is left to the machine."""
+    """What auditwheel has to say: MPI's library is left to the machine. It knows the processor that it runs on alone."""
+    if not platform.endswith("_" + os.uname().machine):
+        return
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([sys.executable, "-m", "auditwheel", "repair", "--plat", platform, "--only-plat",
                                *(f"--exclude={library}" for library in MPI), "--wheel-dir", folder, path],

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # third_parties.sh PREFIX [NAME]: builds the libraries of third_parties.txt as static ones and installs them below PREFIX. Sources are
 # Debian's, read by apt-get from the mirror that this machine uses, into folders of our own: no root, nothing is installed. With
-# NAME only that one, from lists that were read. Ends with 3 where a source is not to be had.
+# NAME only that one, from lists that were read. HVD_WHEEL_ARCH is the processor they are for (this machine's). Ends with 3 where a source is
+# not to be had.
 source "$(dirname "$0")/../../scripts/common.sh"
 HERE="$HVD_ROOT/packaging/wheel"
+ARCH="${HVD_WHEEL_ARCH:-$(uname -m)}"
+source "$HERE/target.sh"
 SUITES=(bookworm trixie)
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 prefix="$1"
 work="$prefix.work"
-export CFLAGS="-O2 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections" CC=gcc CXX=g++
-export CXXFLAGS="$CFLAGS"
+export CFLAGS="-O2 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections" CC="${TOOL_PREFIX}gcc" CXX="${TOOL_PREFIX}g++"
+export CXXFLAGS="$CFLAGS" AR="${TOOL_PREFIX}ar" RANLIB="${TOOL_PREFIX}ranlib"
 
 # The first mirror of Debian in apt's lists.
 mirror() {
@@ -73,14 +76,14 @@ with_cmake() {
   shift
   cmake -S "$work/$name" -B "$work/$name/out" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_INSTALL_PREFIX="$prefix" \
     -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_PREFIX_PATH="$prefix" -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF \
-    -DCMAKE_POLICY_VERSION_MINIMUM=3.5 "$@" &&
+    -DCMAKE_POLICY_VERSION_MINIMUM=3.5 "${CROSS[@]}" "$@" &&
     cmake --build "$work/$name/out" && cmake --install "$work/$name/out"
 }
 
 # Without what SSH and a keyed hash do not need: half of it.
 build_openssl() {
   cd "$work/openssl" || return
-  perl Configure linux-x86_64 --prefix="$prefix" --libdir=lib --openssldir=/etc/ssl no-shared no-module no-dso no-engine \
+  perl Configure "linux-$ARCH" --prefix="$prefix" --libdir=lib --openssldir=/etc/ssl no-shared no-module no-dso no-engine \
     no-apps no-docs no-tests no-legacy no-autoload-config no-ml-kem no-ml-dsa no-slh-dsa no-aria no-bf no-camellia \
     no-cast no-idea no-seed no-sm2 no-sm3 no-sm4 no-rc2 no-rc4 no-md4 no-mdc2 no-whirlpool no-cms no-ts no-ocsp no-ct \
     no-srp no-cmp no-comp no-gost no-ec2m no-async no-sock no-http no-quic no-ssl no-tls no-dtls no-rfc3779 no-scrypt \
@@ -112,6 +115,29 @@ build_gloo() {
   with_cmake gloo -DUSE_REDIS=OFF -DUSE_IBVERBS=OFF -DUSE_LIBUV=OFF -DUSE_CUDA=OFF -DUSE_NCCL=OFF
 }
 
+# For another processor: what this machine has for its own. Header-only libraries are the same files; Open MPI, which the plug-in is
+# linked against, and GoogleTest, for the tests, are Debian's for that processor.
+headers_of_this_machine() {
+  local name
+  for name in CLI spdlog fmt asio asio.hpp nlohmann eigen3 gtest gmock; do ln -sfn "/usr/include/$name" "$prefix/include/$name"; done
+  mkdir -p "$prefix/share/cmake"
+  cp -r /usr/share/cmake/CLI11 "$prefix/share/cmake/"  # it looks for its headers from where it lies
+}
+
+libraries_of_debian() {
+  local from package
+  from="$(mirror)"
+  apt+=(-o APT::Architecture="$DEBIAN_ARCH" -o APT::Architectures::="$DEBIAN_ARCH")
+  echo "deb [arch=$DEBIAN_ARCH signed-by=$KEYRING] $from ${SUITES[0]} main" >"$work/apt/sources.list"
+  mkdir -p "$work/debian"
+  cd "$work/debian" || return
+  apt-get "${apt[@]}" update -q && apt-get "${apt[@]}" download -q libopenmpi-dev libopenmpi3 libgtest-dev libgmock-dev || return
+  for package in *.deb; do dpkg-deb -x "$package" .; done
+  cp -r "usr/lib/$TRIPLE/openmpi/include" "$prefix/openmpi"
+  cp "usr/lib/$TRIPLE/libmpi.so.40" "$prefix/lib/libmpi.so"
+  cp "usr/lib/$TRIPLE"/lib{gtest,gmock}*.a "$prefix/lib/"
+}
+
 mapfile -t apt < <(apt_options)
 if [[ -n "${2:-}" ]]; then
   read -r -a line < <(grep "^$2 " "$HERE/third_parties.txt")
@@ -128,4 +154,8 @@ for name in openssl zlib libssh2 yaml-cpp gloo; do
   step "building $name $version" "$0" "$prefix" "$name"
   newest_of_debian "$name" "$version"
 done
+if [[ ${#CROSS[@]} != 0 ]]; then
+  headers_of_this_machine
+  step "fetching Open MPI and GoogleTest for $ARCH" libraries_of_debian
+fi
 rm -rf "$work"

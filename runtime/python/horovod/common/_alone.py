@@ -32,7 +32,7 @@ def sentence():
     """What this installation is."""
     import platform
     return ('this installation of hvdrun has no runtime for {} on {}, so it makes worlds of one process and no larger ones; '
-            'jobs of several processes need Linux with glibc 2.28 or newer, on x86-64 (docs/install.md)'.format(platform.system() or sys.platform, platform.machine() or 'this machine'))
+            'jobs of several processes need Linux with glibc 2.28 or newer, on x86-64 or aarch64 (docs/install.md)'.format(platform.system() or sys.platform, platform.machine() or 'this machine'))
 
 
 def _float32(value):
