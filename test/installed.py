@@ -4,6 +4,7 @@
 """
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ REPO = pathlib.Path(__file__).resolve().parents[1]
 
 
 def main(folder):
-    found = sorted((REPO / "dist").glob("hvdrun-*-manylinux_*_x86_64.whl"), key=os.path.getmtime)
+    found = sorted((REPO / "dist").glob(f"hvdrun-*-manylinux_*_{platform.machine()}.whl"), key=os.path.getmtime)
     wheel = os.environ.get("HVD_WHEEL") or (found[-1] if found else sys.exit("there is no wheel: scripts/build_wheel.sh makes one"))
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", folder], check=True)
     subprocess.run([folder / "bin/python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index", wheel],

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 
 
 def newest_wheel():
-    found = sorted((REPO / "dist").glob("hvdrun-*-manylinux_*.whl"), key=os.path.getmtime)
+    found = sorted((REPO / "dist").glob(f"hvdrun-*-manylinux_*_{platform.machine()}.whl"), key=os.path.getmtime)
     return found[-1] if found else None
 
 
