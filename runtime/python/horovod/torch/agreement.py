@@ -103,7 +103,7 @@ class Agreement:
         self._place = place
         self._seat = self._seats = None  # when the optimizer has been used in this world
         self._process_set = process_set
-        self.is_refused = False  # the ranks have other parameters or groups, so some may wait for what others never submit
+        self.is_refused = False  # the ranks do not act alike, so some may wait for what others never submit
         self._members = self._plan = ()
         self._request = None
         self._described = None
@@ -266,6 +266,7 @@ class Agreement:
                        'by optimizer.discard(), and others do not. All ranks have to skip a batch together.'
                        .format(self._members[0]))
         if problem is not None:
+            self.is_refused = True
             failure = HorovodInternalError(problem)
             failure.is_disagreement = True
             raise failure
