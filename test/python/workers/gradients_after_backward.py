@@ -546,6 +546,38 @@ def sparse():
         same_weights(model, reference)
 
 
+class Picked(torch.autograd.Function):
+    """table[i, j], with a gradient that is sparse in both dimensions."""
+
+    @staticmethod
+    def forward(ctx, table, i, j):
+        ctx.places, ctx.shape = torch.stack([i, j]), table.shape
+        return table[i, j]
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.sparse_coo_tensor(ctx.places, grad, ctx.shape), None, None
+
+
+def several_sparse_dimensions():
+    """A rank that has no gradient, or one without entries, sends as many indices of each entry as the others."""
+    for used in ((2, 0), (0, 2), (1, 2), (0, 0), (2, None), (None, 2)):  # entries on each rank; None: no backward() at all
+        table = torch.nn.Parameter(torch.zeros(4, 3, 2, dtype=torch.float64))
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([table], lr=1.0))
+        for step in range(3):
+            optimizer.zero_grad(set_to_none=True)
+            expected = torch.zeros_like(table)
+            for rank, entries in enumerate(used):
+                i, j = torch.arange(entries or 0) + step, torch.arange(entries or 0)
+                expected[i, j] += (rank + 1) / hvd.size()
+                if rank == hvd.rank() and entries is not None:
+                    (Picked.apply(table, i, j) * (rank + 1)).sum().backward()
+            before = table.detach().clone()
+            optimizer.step()
+            near([before - table], [expected], (used, step))
+
+
+
 def process_sets():
     """Each rank trains alone in one set, all in another, beside each other."""
     alone, everyone = ALONE[hvd.rank()], hvd.global_process_set
@@ -870,7 +902,7 @@ def ranks_with_other_parameters():
 CASES = (clip_by_norm, clip_by_value, noise, groups_and_buckets, one_exchange_a_step, other_operations, amp,
          heads_that_depend_on_the_rank, what_is_not_combined_is_guarded, no_batch, another_call_before_backward, a_call_of_the_last_step_in_another_order, two_backwards,
          several_passes, autograd_alone, double_backward, retained_graph, reentrant_checkpointing, sync_batch_norm, sparse,
-         process_sets, adasum, joined, a_batch_that_all_skip, adversaries, two_optimizers_on_one_loss,
+         several_sparse_dimensions, process_sets, adasum, joined, a_batch_that_all_skip, adversaries, two_optimizers_on_one_loss,
          other_models_on_other_ranks, two_wrappers_over_one_parameter, no_gradient_on_any_rank, unfrozen_and_frozen, line_search,
          closures, ranks_with_other_parameters, a_batch_that_one_skips)
 
