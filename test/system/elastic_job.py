@@ -1,21 +1,22 @@
-"""An elastic job that trains (test/python/workers/elastic_training.py), and the words of its ranks."""
+"""An elastic job that trains (workers/elastic_worker.py), and the words of its ranks."""
 
 import re
 import sys
 
-from conftest import REPO, wait_until
+from conftest import REPO, WORKERS, wait_until
 
-SCRIPT = REPO / "test" / "python" / "workers" / "elastic_training.py"
+SCRIPT = WORKERS / "elastic_worker.py"
+WITH_TORCH = REPO / "test" / "python" / "workers" / "elastic_training.py"
 
 
 class Training:
     """A job whose output is in a file, and the words of its ranks there."""
 
-    def __init__(self, start, folder, *flags, options=(), **more):
+    def __init__(self, start, folder, *flags, script=SCRIPT, options=(), **more):
         self.folder = folder
         self.output = folder / "output"
         with open(self.output, "wb") as file:
-            command = [sys.executable, SCRIPT, folder, *options]
+            command = [sys.executable, script, folder, *options]
             self.job = start("--elastic", *flags, *command, stdout=file, stderr=file, **more)
 
     def text(self):

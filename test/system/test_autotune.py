@@ -8,7 +8,7 @@ import signal
 
 import pytest
 from conftest import WORKERS, wait_until
-from elastic_job import Training
+from elastic_job import WITH_TORCH, Training
 from test_played_hosts import GLOO, PYTHON, has_modules
 
 pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
@@ -100,7 +100,8 @@ def test_a_rank_that_dies_in_a_trial_ends_the_job_as_ever(start, tmp_path, memor
 def test_an_elastic_job_is_tuned_before_and_after_a_death(start, tmp_path):
     """Each generation has a search of its own; the log goes on, and the sums stay right."""
     log = tmp_path / "tuning.csv"
-    training = Training(start, tmp_path, "-np", 3, "--min-np", 1, "--autotune", "--autotune-log-file", log, "--autotune-warmup-samples", 1)
+    training = Training(start, tmp_path, "-np", 3, "--min-np", 1, "--autotune", "--autotune-log-file", log, "--autotune-warmup-samples", 1,
+                        script=WITH_TORCH)
     training.await_world(3)
     wait_until("a trial", lambda: candidates(log) >= 1, told=training.text)
     os.kill(training.victim(3, 1), signal.SIGKILL)

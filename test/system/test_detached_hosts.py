@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import DEADLINE, REPO, hvdrun_path, kill, read_proc, wait_until
+from conftest import DEADLINE, hvdrun_path, kill, read_proc, wait_until
+from elastic_job import SCRIPT
 from host_rig import WHY_NOT, HostRig
 from test_detached_jobs import Detached, counting, lines_of
 
@@ -46,8 +47,7 @@ def test_a_connection_that_drops_while_nobody_is_attached(detached, rig):
 
 
 def test_a_host_is_drained_and_comes_back(detached, rig, tmp_path):
-    script = REPO / "test" / "python" / "workers" / "elastic_training.py"
-    name = detached.begin("--elastic", "-np", 2, "--min-np", 1, "--max-np", 2, "-H", "hvd1:1,hvd2:1", sys.executable, script, tmp_path)
+    name = detached.begin("--elastic", "-np", 2, "--min-np", 1, "--max-np", 2, "-H", "hvd1:1,hvd2:1", sys.executable, SCRIPT, tmp_path)
 
     def await_world(size, count):
         said = f"trains as rank 0 of {size} from step"
@@ -57,7 +57,7 @@ def test_a_host_is_drained_and_comes_back(detached, rig, tmp_path):
     assert "hvd2" in detached.run("status", name).stdout
     assert "next commit" in detached.run("drain", name, "hvd2").stdout
     await_world(1, 1)
-    wait_until("hvd2 without ranks", lambda: not [p for p in rig.hosts[1].processes() if b"elastic_training" in read_proc(p, "cmdline")])
+    wait_until("hvd2 without ranks", lambda: not [p for p in rig.hosts[1].processes() if bytes(SCRIPT) in read_proc(p, "cmdline")])
     assert detached.run("drain", "--undo", name, "hvd2").returncode == 0
     await_world(2, 2)
     (tmp_path / "finish").write_text("")

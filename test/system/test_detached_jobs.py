@@ -13,7 +13,8 @@ import sys
 import time
 
 import pytest
-from conftest import DEADLINE, REPO, children_of, hvdrun_path, is_alive, kill, parent_of, pids, read_proc, wait_until
+from conftest import DEADLINE, children_of, hvdrun_path, is_alive, kill, parent_of, pids, read_proc, wait_until
+from elastic_job import SCRIPT
 
 COUNT = "i=0; while [ $i -lt {lines} ]; do i=$((i+1)); echo line $i; {pause}; done; {end}"
 
@@ -385,8 +386,7 @@ def test_another_user_can_do_nothing(detached, tmp_path):
 
 
 def test_an_elastic_job_is_scaled_and_drained(detached, tmp_path):
-    script = REPO / "test" / "python" / "workers" / "elastic_training.py"
-    name = detached.begin("--elastic", "-np", 2, "--min-np", 1, "--max-np", 3, "-H", "localhost:3", sys.executable, script, tmp_path)
+    name = detached.begin("--elastic", "-np", 2, "--min-np", 1, "--max-np", 3, "-H", "localhost:3", sys.executable, SCRIPT, tmp_path)
 
     def worlds(size):
         return detached.text(name).count(f"of {size} from step")

@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 from conftest import DEADLINE, REPO, hvdrun_path, wait_until
+from elastic_job import SCRIPT
 from test_autotune import SEARCH, train
 from test_detached_jobs import detached  # noqa: F401
 
@@ -121,7 +122,7 @@ def completed(words):
 
 def test_the_commands_of_verbs_on_the_pages_run(start, detached, tmp_path, monkeypatch):  # noqa: F811
     """One elastic job, train-1, and what is asked of it in turn; the timeline and the result of a search are those of an earlier job."""
-    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+    pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     detached.env["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     train(start, tmp_path, *SEARCH, "--timeline", tmp_path / "timeline.json", windows=9)
@@ -129,8 +130,7 @@ def test_the_commands_of_verbs_on_the_pages_run(start, detached, tmp_path, monke
         (tmp_path / f"rank{rank}.pt.trace.json").write_text('{"traceEvents": [], "baseTimeNanoseconds": 0, "distributedInfo": {"rank": %d}}' % rank)
     (tmp_path / "hosts.sh").write_text("#!/bin/sh\necho localhost:2\n")
     (tmp_path / "hosts.sh").chmod(0o755)
-    script = REPO / "test" / "python" / "workers" / "elastic_training.py"
-    (tmp_path / "train.py").write_text(script.read_text())
+    (tmp_path / "train.py").write_text(SCRIPT.read_text())
 
     def begin():
         job = ("--elastic", "-np", 2, "--min-np", 1, "--max-np", 2, "-H", "localhost:2", sys.executable, "train.py", tmp_path)

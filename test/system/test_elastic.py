@@ -9,17 +9,18 @@ import pytest
 from conftest import REPO, kill, own_children, parent_of, read_until, wait_until
 from elastic_job import Training
 
-pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
 
 TRAINS = """
-import horovod.torch as hvd
+import horovod.numpy as hvd
+from horovod.common import elastic
 hvd.init()
-state = hvd.elastic.TorchState(step=0)
-@hvd.elastic.run
+state = elastic.ObjectState(hvd.broadcast_object, hvd.rank, step=0)
 def train(state):
     while state.step < 5:
         state.step += 1
         state.commit()
+train = elastic.run_fn(train, elastic.reset_world)
 """
 
 
@@ -178,6 +179,7 @@ def test_a_limit_of_resets_ends_the_job(start, tmp_path):
 
 
 def test_a_script_of_torch_distributed_starts_again_as_a_whole(run, tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
     pytest.importorskip("sklearn", reason="scikit-learn is not installed for this Python")
     job = run("--elastic", "-np", 2, "--min-np", 1, sys.executable, REPO / "examples" / "pytorch_ddp_elastic.py",
               "--checkpoint", tmp_path / "digits.pt", "--epochs", 3, "--fail-in-epoch", 2)
@@ -219,7 +221,7 @@ def test_ranks_of_two_hosts_stop_at_the_same_commit(start, tmp_path, asked):
 def test_a_second_signal_ends_the_agent(start, tmp_path):
     """A job whose ranks never commit; the signals are told apart by what hvdrun says after the first."""
     job = start("--elastic", "-np", 2, "--min-np", 1, "--hosts-per-machine", 2, *python(
-        "import time, horovod.torch as hvd\nhvd.init()\nprint('there', flush=True)\ntime.sleep(600)"))
+        "import time, horovod.numpy as hvd\nhvd.init()\nprint('there', flush=True)\ntime.sleep(600)"))
     read_until(job.process.stdout, "there", 2)
     agent = agents(job)[1]
     os.kill(agent, signal.SIGTERM)

@@ -7,7 +7,7 @@ import pytest
 from conftest import wait_until
 from elastic_job import Training
 
-pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
 
 
 def lose_all(training, size, pids):

@@ -11,13 +11,13 @@ import sys
 
 import pytest
 from conftest import REPO, wait_until
-from elastic_job import Training
+from elastic_job import WITH_TORCH, Training
 
 pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
 
 
 def test_survivors_of_a_killed_rank_train_on(start, tmp_path):
-    training = Training(start, tmp_path, "-np", 3, "--min-np", 2)
+    training = Training(start, tmp_path, "-np", 3, "--min-np", 2, script=WITH_TORCH)
     first = training.await_world(3)
     victim = next(pid for pid, (rank, _) in first.items() if rank == 1)
     await_survivors = training.await_next_world([pid for pid in first if pid != victim])
@@ -28,7 +28,7 @@ def test_survivors_of_a_killed_rank_train_on(start, tmp_path):
 
 @pytest.mark.parametrize("ranks", [(0,), (0, 1), (1, 3)])
 def test_rank_0_and_several_at_once_may_die(start, tmp_path, ranks):
-    training = Training(start, tmp_path, "-np", 4, "--min-np", 2, options=["sets"])
+    training = Training(start, tmp_path, "-np", 4, "--min-np", 2, script=WITH_TORCH, options=["sets"])
     first = training.await_world(4)
     victims = [pid for pid, (rank, _) in first.items() if rank in ranks]
     await_survivors = training.await_next_world([pid for pid in first if pid not in victims])
@@ -71,7 +71,7 @@ def test_an_optimizer_beside_the_state_begins_anew_in_the_next_world(start):
 def test_a_discovery_script_lets_the_job_grow_and_shrink(start, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("localhost:2\n")
-    training = Training(start, tmp_path, "-np", 2, "--min-np", 1, "--max-np", 3, "--host-discovery-script", f"cat {hosts}")
+    training = Training(start, tmp_path, "-np", 2, "--min-np", 1, "--max-np", 3, "--host-discovery-script", f"cat {hosts}", script=WITH_TORCH)
     old = training.await_world(2)
     hosts.write_text("localhost:3\n")
     grown = training.await_world(3)
@@ -110,7 +110,7 @@ def test_loader_workers_know_the_places_of_their_rank_in_each_generation(start, 
 
 
 def test_a_stop_after_this_step_ends_all_ranks_at_one_commit_with_75(start, tmp_path):
-    training = Training(start, tmp_path, "-np", 2, options=["stop"])
+    training = Training(start, tmp_path, "-np", 2, script=WITH_TORCH, options=["stop"])
     training.await_world(2)
     training.job.process.send_signal(signal.SIGTERM)
     assert training.job.finish() == 75, training.text()

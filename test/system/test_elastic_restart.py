@@ -42,7 +42,7 @@ def test_a_script_of_torch_distributed_grows_and_shrinks_with_the_list(start, tm
 
 
 def test_a_script_with_hvd_init_is_started_again_as_a_whole_if_the_user_says_so(start, tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+    pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
     training = Training(start, tmp_path, "-np", 2, "--elastic-restart", "in-job")
     first = set(training.await_world(2))
     kill(training.victim(2, 1))

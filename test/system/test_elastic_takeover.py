@@ -8,11 +8,10 @@ import signal
 import sys
 import time
 
-from conftest import REPO, is_alive, kill, read_proc, wait_until
+from conftest import is_alive, kill, read_proc, wait_until
+from elastic_job import SCRIPT
 from test_detached_jobs import detached, until  # noqa: F401
 from test_takeover import TAKEN, kill_driver, nothing_left, standby
-
-SCRIPT = REPO / "test" / "python" / "workers" / "elastic_training.py"
 
 
 def begin(detached, tmp_path, *options):

@@ -4,13 +4,13 @@ and go."""
 import sys
 
 import pytest
-from conftest import REPO, kill, read_proc, wait_until
+from conftest import kill, read_proc, wait_until
+from elastic_job import SCRIPT
 from host_rig import WHY_NOT
 from test_detached_hosts import detached, rig  # noqa: F401
 from test_takeover import TAKEN, kill_driver
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
-SCRIPT = REPO / "test" / "python" / "workers" / "elastic_training.py"
 
 
 def test_a_host_is_lost_and_another_one_joins_after_takeovers(detached, rig, tmp_path):  # noqa: F811
@@ -33,7 +33,7 @@ def test_a_host_is_lost_and_another_one_joins_after_takeovers(detached, rig, tmp
     wait_until("the takeover", lambda: detached.text(name).count(TAKEN) == 3)
     assert "next commit" in detached.run("drain", name, "hvd1").stdout
     await_world(1, 2)
-    wait_until("hvd1 without ranks", lambda: not [pid for pid in rig.hosts[0].processes() if b"elastic_training" in read_proc(pid, "cmdline")])
+    wait_until("hvd1 without ranks", lambda: not [pid for pid in rig.hosts[0].processes() if bytes(SCRIPT) in read_proc(pid, "cmdline")])
     (tmp_path / "finish").write_text("")
     attached = detached.run("attach", name)
     assert attached.returncode == 0, detached.text(name)

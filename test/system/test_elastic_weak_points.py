@@ -7,16 +7,16 @@ import pytest
 from conftest import kill, wait_until
 from elastic_job import Training
 
-pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
 
 SURVIVES = """
-import os, signal, time, torch
-import horovod.torch as hvd
+import os, signal, time, numpy
+import horovod.numpy as hvd
 hvd.init()
 if hvd.rank() == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 try:
-    hvd.allreduce(torch.ones(1))
+    hvd.allreduce(numpy.ones(1))
 except hvd.HorovodInternalError:
     time.sleep(600)
 """
@@ -32,12 +32,12 @@ def test_a_survivor_that_does_not_come_back_has_a_limit(run):
 
 
 SLOW = """
-import os, time, torch
+import os, time, numpy
 if os.environ["HOROVOD_RANK"] == "1":
     time.sleep(6)
-import horovod.torch as hvd
+import horovod.numpy as hvd
 hvd.init()
-assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
+assert hvd.allreduce(numpy.ones(1), op=hvd.Sum).item() == 2
 """
 
 
@@ -113,23 +113,23 @@ def test_ranks_follow_the_list_and_not_the_names(run):
 
 
 STALLS = """
-import os, time, torch
-import horovod.torch as hvd
+import os, time, numpy
+import horovod.numpy as hvd
+from horovod.common import elastic
 hvd.init()
-state = hvd.elastic.TorchState(step=0)
+state = elastic.ObjectState(hvd.broadcast_object, hvd.rank, step=0)
 
-@hvd.elastic.run
 def train(state):
     while state.step < 2:
         if state.step == 1 and hvd.rank() == 1 and not os.path.exists(os.environ["STALLED"]):
             open(os.environ["STALLED"], "w").close()
             time.sleep(6)
             os._exit(1)
-        hvd.allreduce(torch.ones(1))
+        hvd.allreduce(numpy.ones(1))
         state.step += 1
         state.commit()
 
-train(state)
+elastic.run_fn(train, elastic.reset_world)(state)
 """
 
 

@@ -6,7 +6,8 @@ import sys
 import time
 
 import pytest
-from conftest import DEADLINE, REPO, hvdrun_path, kill, read_proc, wait_until
+from conftest import DEADLINE, hvdrun_path, kill, read_proc, wait_until
+from elastic_job import SCRIPT
 from host_rig import WHY_NOT, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -182,8 +183,7 @@ RANGE = ["--nnodes", "1:3", "--node-rank", "NODE", "--rdzv-endpoint", "head:2978
 @pytest.mark.parametrize("words, variables", [(["--elastic", "--min-np", "1"], {"HVD_NODE_SLOTS": "1"}), (RANGE, NO_VARIABLES)],
                          ids=["variables", "a range of nodes"])
 def test_an_elastic_job_goes_on_without_a_node_and_takes_it_back(group, rig, tmp_path, words, variables):
-    script = REPO / "test/python/workers/elastic_training.py"
-    job = group(*words, sys.executable, script, tmp_path, **variables)
+    job = group(*words, sys.executable, SCRIPT, tmp_path, **variables)
     output = tmp_path / "output"
     with output.open("w") as file:
         leader = job.start(0, stdout=file)
