@@ -59,13 +59,13 @@ def mutated(text, number, place, instead, python):
     whole = before + original + after
     if text.count(whole) != 1:
         raise SystemExit(f"mutant {number}: {whole!r} occurs {text.count(whole)} times")
-    choice = (f"(({instead}) if __import__('os').environ.get('HVD_MUTANT') == '{number}' else ({original}))" if python else
+    choice = (f"(({instead}) if __import__('os').environ.get('CHOSEN_MUTANT') == '{number}' else ({original}))" if python else
               f"(HvdMutant({number}) ? ({instead}) : ({original}))")
     return text.replace(whole, before + choice + after)
 
 
-def mutate(tree):
-    for path in dict.fromkeys(mutant[0] for mutant in catalogue.MUTANTS):
+def mutate(tree, areas):
+    for path in dict.fromkeys(mutant[0] for mutant in catalogue.MUTANTS if area_of(mutant[0]) in areas):
         with open(os.path.join(ROOT, path)) as file:
             text = file.read()
         for number, (of, place, instead) in enumerate(catalogue.MUTANTS):
@@ -98,7 +98,7 @@ def run(tree, test, mutant, limit_s, python):
         python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *test]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     if mutant is not None:
-        environment["HVD_MUTANT"] = str(mutant)
+        environment["CHOSEN_MUTANT"] = str(mutant)
     started = time.monotonic()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, stdout=output,
@@ -125,7 +125,7 @@ def main():
     options = parser.parse_args()
     tree = os.path.join(os.path.abspath(options.scratch), "tree")
     copy_tree(tree)
-    mutate(tree)
+    mutate(tree, options.area)
     build(tree, options.area)
     if options.build_only:
         return 0
