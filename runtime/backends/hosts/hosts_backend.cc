@@ -316,8 +316,7 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
         std::find(op.taking_part.begin(), op.taking_part.end(), m) != op.taking_part.end();
     if (!looks) op.lease.release_flags()[m].store(1, std::memory_order_relaxed);
   }
-  const bool first = cross_host.part == 0, disagree = cross_host.disagreement != nullptr;
-  if (first) {
+  if (cross_host.part == 0) {
     assembling_ = std::make_shared<LeaderOp>();
     assembling_->ready = WordsFor(call, parts);
     assembling_->hosts = last_parts_.Of(map_, call.group->ranks);
@@ -332,10 +331,11 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
   op.part->result_status = op.result_status;
   assembling_->parts.push_back(op.part);
   ReadyMessage& ready = assembling_->ready;
-  Status built = disagree ? *cross_host.disagreement : BuildPart(call, op, parts, *op.part);
+  const Status* disagreement = cross_host.disagreement;
+  Status built = disagreement != nullptr ? *disagreement : BuildPart(call, op, parts, *op.part);
   if (!built.ok() && ready.failure.ok()) ready.failure = built;
   if (ready.fusion_key != FusionKey(call)) ready.fusion_key = 0;
-  if (!disagree && cross_host.part + 1 < cross_host.part_count) return;
+  if (cross_host.part + 1 < cross_host.part_count) return;
   // Several at once may travel together, which saves more.
   if (led_ == assembling_->parts.size()) ready.sum = SumToOffer(*assembling_);
   leader_service_.Post(std::exchange(assembling_, nullptr));

@@ -155,6 +155,17 @@ TEST_F(CoordinatorTest, FusesWhatBecomesReadyWhileEnoughIsInFlight) {
   EXPECT_EQ(RunIn(Send(0, DoneMessage{2})).entries.size(), 3u);
 }
 
+TEST_F(CoordinatorTest, FusesUpToTheLimitAndNotAByteMore) {
+  for (uint64_t limit : {299, 300}) {
+    Make({0, 1}, {.fusion_bytes = limit});
+    for (uint64_t t = 1; t <= 5; ++t) {
+      Send(0, Ready(t, "t" + std::to_string(t)));
+      Send(1, Ready(t, "t" + std::to_string(t)));
+    }
+    EXPECT_EQ(RunIn(Send(0, DoneMessage{1})).entries.size(), limit / 100) << limit;
+  }
+}
+
 TEST_F(CoordinatorTest, TellsAllLeadersAlikeHowToCutSumsWhileThatChanges) {
   TunedSettings tuned{};
   Make({0, 1}, {.cut = {.piece_kib = 512, .pieces = 3}, .tuned = &tuned});
