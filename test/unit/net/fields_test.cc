@@ -77,6 +77,10 @@ TEST(Fields, ACountIsNotBelieved) {
     std::string bytes = EncodeMessage(kOuter);
     bytes.replace(at, 4, 4, '\xff');
     EXPECT_FALSE(Decode(bytes).ok()) << at;
+    FieldReader reader(std::string_view(bytes).substr(1));
+    FieldsOuter outer;
+    Fields(reader, outer);
+    EXPECT_LE(outer.numbers.capacity() + outer.inner.capacity(), bytes.size()) << at;
   }
 }
 
