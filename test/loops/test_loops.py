@@ -53,17 +53,22 @@ class World(object):
 
     def run(self, names):
         try:
-            outcome = str(jobs.run_job(
+            result = jobs.run_job(
                 self.ranks, os.path.join(HERE, 'run_loops.py'), self.folder, *names, hosts=self.hosts, expect_success=False,
                 timeout_s=SECONDS_FOR_ONE + 5 * len(names),
                 HOROVOD_DYNAMIC_PROCESS_SETS='1', LOOPS_OUT_OF_STEP='1' if SOAK else None,
-                flags=('--stall-check-warning-time-seconds', '10', '--stall-check-shutdown-time-seconds', '30')))
+                flags=('--stall-check-warning-time-seconds', '10', '--stall-check-shutdown-time-seconds', '30'))
+            outcome, failed = str(result), result.returncode != 0
         except AssertionError as error:
-            outcome = str(error)
+            outcome, failed = str(error), True
         explained = any([self.raised(name) for name in names])
         left = [name for name in names if not self.finished(name)]
         if left and not explained:
             self.blame(left.pop(0), 'ended the job:\n' + outcome[-4000:])
+        elif failed and not explained:
+            for rank in range(self.ranks):
+                os.remove(self.path(names[-1], rank))
+            self.blame(names[-1], 'was the last one of a job that failed behind it:\n' + outcome[-4000:])
         self.waiting = left  # which get another job
 
     def raised(self, name):
