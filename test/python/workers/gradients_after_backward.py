@@ -255,6 +255,7 @@ def what_is_not_combined_is_guarded():
     model = Heads()
     optimizer = wrap(model)
     for change in (lambda: torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01), lambda: Scaler().unscale_(optimizer),
+                   lambda: [p.grad.neg_() for p in model.parameters() if p.grad is not None],  # which keeps their norms
                    lambda: model.zero_grad(set_to_none=True)):
         model.loss(hvd.rank(), 0).backward()
         change()
@@ -856,7 +857,7 @@ def line_search():
         assert abs(float(mine) - float(theirs)) < 1e-9, (mine, theirs)
     for p, q in zip(model.parameters(), reference.parameters()):
         assert torch.allclose(p, q, rtol=1e-6, atol=1e-8), (p, q)
-    for value in (None, torch.ones(2), 'loss'):
+    for value in (None, torch.ones(2), torch.ones((), dtype=torch.complex64), 'loss'):
         bad = hvd.DistributedOptimizer(torch.optim.LBFGS([torch.nn.Parameter(torch.ones(1))]))
         try:
             bad.step(lambda: value if hvd.rank() == 0 else torch.ones(()))
