@@ -129,7 +129,9 @@ def test_an_address_that_does_not_answer_is_left_for_the_next(service):
     with socket.create_server(('127.0.0.1', 0)) as listener:
         closed = listener.getsockname()
     addresses = {'other': [closed], **service.addresses()}
-    ComputeClient(addresses, KEY).register_dispatcher(0, 'a')
+    client = ComputeClient(addresses, KEY)
+    client.register_dispatcher(0, 'a')
+    assert client.wait_for_dispatcher_registration(0, 5) == 'a'
 
 
 def test_shutdown_of_the_server_ends_its_port():

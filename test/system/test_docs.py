@@ -31,6 +31,12 @@ def test_the_reader_sees_commands_and_nothing_else():
     assert list(commands(page)) == [["-np", "2", "a"], ["-np", "1", "b"], ["ps"]]
 
 
+def test_the_verbs_are_those_of_the_help():
+    told = subprocess.run([hvdrun_path(), "help"], capture_output=True, text=True, timeout=DEADLINE).stdout
+    listed = re.findall(r"^  (\w+) ", told[told.index("\nVerbs\n"):told.index("\nJob\n")], re.M)
+    assert sorted(listed) == sorted([*VERBS, "doctor", "help"]), "a verb that is unknown here is read as a command of ranks"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_of_the_documentation_are_understood(page, tmp_path):
     for name, content in re.findall(r"^    # (\w+\.yaml)\n((?:    .*\n)+)", page.read_text(), re.M):
