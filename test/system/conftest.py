@@ -1,5 +1,6 @@
 """Helpers to drive the real hvdrun. Standard library and pytest only."""
 
+import functools
 import os
 import pathlib
 import re
@@ -39,6 +40,19 @@ def hvdrun_path():
     if not path.exists():
         pytest.fail(f"{path} does not exist; build first, or set HVDRUN")
     return str(path)
+
+
+@functools.cache
+def has_modules(*names, python="/usr/bin/python3"):
+    """Whether this Python has them. They are looked for, not imported: PyTorch would take each process that collects tests a second."""
+    code = "import importlib.util, sys; sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))"
+    return os.path.exists(python) and subprocess.run([python, "-c", code, *names]).returncode == 0
+
+
+def skip_without(*names):
+    """Skips a test, or all of a file, where this Python, which runs the workers, too, lacks them."""
+    if not has_modules(*names, python=sys.executable):
+        pytest.skip(f"{' or '.join(names)} is not installed for this Python", allow_module_level=True)
 
 
 def foreign_worker(*steps):

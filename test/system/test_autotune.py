@@ -7,9 +7,9 @@ import re
 import signal
 
 import pytest
-from conftest import WORKERS, wait_until
+from conftest import WORKERS, has_modules, wait_until
 from elastic_job import WITH_TORCH, Training
-from test_played_hosts import GLOO, PYTHON, has_modules
+from test_played_hosts import GLOO, PYTHON
 
 pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
 HOROVODS = ["hierarchical_allreduce", "hierarchical_allgather", "torus_allreduce", "cache_enabled", "cycle_time_ms",

@@ -9,9 +9,9 @@ import subprocess
 import time
 
 import pytest
-from conftest import WORKERS, read_proc, wait_until
+from conftest import WORKERS, has_modules, read_proc, wait_until
 from host_rig import WHY_NOT, rig_of
-from test_played_hosts import GLOO, PYTHON, Busy, has_modules, hosts_worker, lines_with
+from test_played_hosts import GLOO, PYTHON, Busy, hosts_worker, lines_with
 
 pytestmark = [
     pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),

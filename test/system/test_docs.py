@@ -7,7 +7,7 @@ import sys
 import textwrap
 
 import pytest
-from conftest import DEADLINE, REPO, hvdrun_path, wait_until
+from conftest import DEADLINE, REPO, hvdrun_path, skip_without, wait_until
 from elastic_job import SCRIPT
 from test_autotune import SEARCH, train
 from test_detached_jobs import detached  # noqa: F401
@@ -53,7 +53,7 @@ def test_commands_of_the_documentation_are_understood(page, tmp_path):
 
 def test_the_tutorial_does_what_it_says(tmp_path):
     """Its first script, the failure, and the cure of its hang."""
-    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+    skip_without("torch")
     page = (REPO / "docs" / "tutorial.md").read_text()
     script, _, cure = re.findall(r"```python\n(.*?)```", page, re.S)
     shown = re.findall(r"^\[\d\]<stdout>:.*", page, re.M)
@@ -128,7 +128,7 @@ def completed(words):
 
 def test_the_commands_of_verbs_on_the_pages_run(start, detached, tmp_path, monkeypatch):  # noqa: F811
     """One elastic job, train-1, and what is asked of it in turn; the timeline and the result of a search are those of an earlier job."""
-    pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
+    skip_without("numpy")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     detached.env["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     train(start, tmp_path, *SEARCH, "--timeline", tmp_path / "timeline.json", windows=9)

@@ -6,10 +6,10 @@ import signal
 import sys
 
 import pytest
-from conftest import REPO, kill, own_children, parent_of, read_until, wait_until
+from conftest import REPO, kill, own_children, parent_of, read_until, skip_without, wait_until
 from elastic_job import Training
 
-pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
+skip_without("numpy")
 
 TRAINS = """
 import horovod.numpy as hvd
@@ -179,8 +179,8 @@ def test_a_limit_of_resets_ends_the_job(start, tmp_path):
 
 
 def test_a_script_of_torch_distributed_starts_again_as_a_whole(run, tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed for this Python")
+    skip_without("torch")
+    skip_without("sklearn")
     job = run("--elastic", "-np", 2, "--min-np", 1, sys.executable, REPO / "examples" / "pytorch_ddp_elastic.py",
               "--checkpoint", tmp_path / "digits.pt", "--epochs", 3, "--fail-in-epoch", 2)
     assert job.code == 0, job.err

@@ -3,11 +3,10 @@
 import os
 import signal
 
-import pytest
-from conftest import wait_until
+from conftest import skip_without, wait_until
 from elastic_job import Training
 
-pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
+skip_without("numpy")
 
 
 def lose_all(training, size, pids):

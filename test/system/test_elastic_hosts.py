@@ -4,12 +4,12 @@ import re
 import sys
 
 import pytest
-from conftest import hvdrun_path, kill, wait_until
+from conftest import hvdrun_path, kill, skip_without, wait_until
 from elastic_job import Training
 from host_rig import WHY_NOT, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"no namespaced hosts: {WHY_NOT}")
-pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
+skip_without("numpy")
 rig = rig_of(2)
 FLAGS = ["-np", 4, "--min-np", 2, "--elastic-timeout", 50]
 
@@ -89,7 +89,7 @@ def test_a_host_leaves_the_list_and_another_takes_its_place(train, rig, tmp_path
 @pytest.mark.long
 def test_a_script_of_torch_distributed_goes_on_with_the_hosts_that_are_left(run, rig, tmp_path):
     """The new rank 0 is on another host: MASTER_ADDR says which."""
-    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+    skip_without("torch")
     script = tmp_path / "gloo.py"
     script.write_text(
         "import os, signal, sys, torch, torch.distributed as dist\n"

@@ -10,10 +10,10 @@ import signal
 import sys
 
 import pytest
-from conftest import REPO, wait_until
+from conftest import REPO, skip_without, wait_until
 from elastic_job import WITH_TORCH, Training
 
-pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+skip_without("torch")
 
 
 def test_survivors_of_a_killed_rank_train_on(start, tmp_path):
@@ -121,7 +121,7 @@ def test_a_stop_after_this_step_ends_all_ranks_at_one_commit_with_75(start, tmp_
 
 def test_the_example_trains_while_its_discovery_script_changes(start, tmp_path):
     """As docs/elastic.md says: a host is added, one is drained, and the job is asked to stop and goes on from its checkpoint."""
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed for this Python")
+    skip_without("sklearn")
     output, checkpoint = tmp_path / "output", tmp_path / "digits.pt"
     hosts, drained = tmp_path / "hosts.txt", tmp_path / "drained.txt"
     hosts.write_text("127.0.0.1:1\n")

@@ -3,8 +3,7 @@
 import re
 import sys
 
-import pytest
-from conftest import kill, read_until, wait_until
+from conftest import kill, read_until, skip_without, wait_until
 from elastic_job import Training
 
 # Says with which environment it was started, as a script of torchrun reads it, and waits for the end of the test.
@@ -42,7 +41,7 @@ def test_a_script_of_torch_distributed_grows_and_shrinks_with_the_list(start, tm
 
 
 def test_a_script_with_hvd_init_is_started_again_as_a_whole_if_the_user_says_so(start, tmp_path):
-    pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
+    skip_without("numpy")
     training = Training(start, tmp_path, "-np", 2, "--elastic-restart", "in-job")
     first = set(training.await_world(2))
     kill(training.victim(2, 1))

@@ -11,9 +11,9 @@ import sys
 import time
 
 import pytest
-from conftest import WORKERS, children_of, is_alive, kill, own_children, state_of, wait_until
+from conftest import WORKERS, children_of, is_alive, kill, own_children, skip_without, state_of, wait_until
 
-pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+skip_without("torch")
 
 SEED = int(os.environ.get("HVD_STORM_SEED", time.time()))
 EVENTS = int(os.environ.get("HVD_STORM_EVENTS", 300 if os.environ.get("HVD_SOAK") == "1" else 20))

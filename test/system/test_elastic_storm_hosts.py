@@ -11,13 +11,13 @@ import sys
 import time
 
 import pytest
-from conftest import WORKERS, hvdrun_path, is_alive, kill, parent_of, read_proc, wait_until
+from conftest import WORKERS, hvdrun_path, is_alive, kill, parent_of, read_proc, skip_without, wait_until
 from footprints import Footprints
 from host_rig import WHY_NOT, rig_of
 from layout_log import LayoutLog
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"no namespaced hosts: {WHY_NOT}")
-pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
+skip_without("numpy")
 rig = rig_of(4)
 
 SEED = int(os.environ.get("HVD_STORM_SEED", 1))

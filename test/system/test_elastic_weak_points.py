@@ -3,11 +3,10 @@
 import re
 import sys
 
-import pytest
-from conftest import kill, wait_until
+from conftest import kill, skip_without, wait_until
 from elastic_job import Training
 
-pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
+skip_without("numpy")
 
 SURVIVES = """
 import os, signal, time, numpy

@@ -18,7 +18,7 @@ import uuid
 
 import pytest
 import slurm_rig
-from conftest import DEADLINE, REPO, hvdrun_path, kill, wait_until, foreign_worker as worker
+from conftest import DEADLINE, REPO, hvdrun_path, kill, skip_without, wait_until, foreign_worker as worker
 from sentences import NO_SERVER
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
@@ -93,7 +93,7 @@ def test_mpirun_ranks_form_a_world(run):
 
 @needs_mpirun
 def test_mpirun_trains_with_torch(run):
-    pytest.importorskip("torch")
+    skip_without("torch")
     code = (
         "import os, torch, horovod.torch as hvd; hvd.init();"
         "x = torch.arange(100000.) * (hvd.rank() + 1);"

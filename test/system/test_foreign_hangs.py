@@ -3,9 +3,9 @@
 import re
 
 import pytest
+from conftest import has_modules
 from test_foreign import clean_environment, mpirun, needs_mpirun  # noqa: F401
 from test_hangs import SCRIPT, WARNING, hang_worker, line_of
-from test_played_hosts import has_modules
 
 pytestmark = [needs_mpirun, pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")]
 LIMITS = {"HOROVOD_STALL_CHECK_TIME_SECONDS": str(WARNING)}

@@ -5,11 +5,11 @@ import os
 import re
 
 import pytest
-from conftest import WORKERS, read_proc, wait_until
+from conftest import WORKERS, has_modules, read_proc, wait_until
 from test_foreign import Ranks, clean_environment, job_name  # noqa: F401
 from test_hangs import py_spy
 from test_live import asked
-from test_played_hosts import PYTHON, has_modules
+from test_played_hosts import PYTHON
 from test_timeline import trace_of
 
 pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")

@@ -9,8 +9,8 @@ import sys
 import time
 
 import pytest
-from conftest import DEADLINE, WORKERS, hvdrun_path, read_until
-from test_played_hosts import PYTHON, has_modules
+from conftest import DEADLINE, WORKERS, has_modules, hvdrun_path, read_until
+from test_played_hosts import PYTHON
 
 pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
 

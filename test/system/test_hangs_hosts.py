@@ -5,10 +5,10 @@ import re
 import time
 
 import pytest
-from conftest import wait_until
+from conftest import has_modules, wait_until
 from host_rig import WHY_NOT, rig_of
 from test_hangs import LIMIT, STALLED, WARNING, finished, hang_worker, last_block, line_of, prompt, watched
-from test_played_hosts import GLOO, has_modules
+from test_played_hosts import GLOO
 
 pytestmark = [
     pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),

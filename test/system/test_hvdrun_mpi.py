@@ -9,7 +9,7 @@ import signal
 import sys
 
 import pytest
-from conftest import WORKERS, children_of, read_proc, read_until, wait_until, worker
+from conftest import WORKERS, children_of, read_proc, read_until, skip_without, wait_until, worker
 
 MPICH = shutil.which("mpirun.mpich")
 needs_openmpi = pytest.mark.skipif(shutil.which("mpirun") is None, reason="needs mpirun")
@@ -57,7 +57,7 @@ def test_ranks_are_in_the_world_of_mpirun(run, mpi):
 
 @needs_openmpi
 def test_mpi4py_is_in_the_same_world(run):
-    pytest.importorskip("mpi4py")
+    skip_without("mpi4py")
     script = ("from mpi4py import MPI; import horovod.numpy as hvd; w = MPI.COMM_WORLD; hvd.init(); "
               "assert (w.rank, w.size) == (hvd.rank(), hvd.size()); print(w.allreduce(w.rank))")
     for init in ("hvd.init()", "hvd.init(comm=w.Dup())"):
@@ -68,7 +68,7 @@ def test_mpi4py_is_in_the_same_world(run):
 @needs_openmpi
 @pytest.mark.parametrize("init, total", [("hvd.init(w.Split(w.rank % 2, w.rank))", {0: 2, 1: 4}), ("hvd.init([w.rank % 2, w.rank % 2 + 2])", {0: 2, 1: 4})])
 def test_a_communicator_of_some_is_the_world(run, init, total):
-    pytest.importorskip("mpi4py")
+    skip_without("mpi4py")
     script = ("from mpi4py import MPI; import numpy, horovod.numpy as hvd; w = MPI.COMM_WORLD; " + init +
               "; print(hvd.rank(), hvd.size(), int(hvd.allreduce(numpy.ones(1) * w.rank, op=hvd.Sum)[0]), hvd.mpi_enabled())")
     job = run("--mpi", "-np", 4, "-H", "localhost:4", "--mpi-args=--oversubscribe", sys.executable, "-c", script)

@@ -11,9 +11,9 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import DEADLINE, WORKERS, hvdrun_path, kill, read_until, wait_until
+from conftest import DEADLINE, WORKERS, has_modules, hvdrun_path, kill, read_until, wait_until
 from host_rig import WHY_NOT, rig_of
-from test_played_hosts import GLOO, PYTHON, has_modules
+from test_played_hosts import GLOO, PYTHON
 from test_terminal import Terminal
 from test_timeline import trace_of
 

@@ -8,8 +8,8 @@ import shutil
 import sys
 
 import pytest
-from conftest import REPO, hvdrun_path, read_some, foreign_worker as worker
-from test_played_hosts import PYTHON, has_modules
+from conftest import REPO, has_modules, hvdrun_path, read_some, foreign_worker as worker
+from test_played_hosts import PYTHON
 from sentences import NO_SERVER
 
 BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent

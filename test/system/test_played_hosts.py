@@ -7,20 +7,14 @@ import re
 import select
 import signal
 import socket
-import subprocess
 
 import pytest
 
-from conftest import REPO, WORKERS, hvdrun_path, read_some, wait_until
+from conftest import REPO, WORKERS, has_modules, hvdrun_path, read_some, wait_until
 from sentences import STALL_LIMIT_PASSED
 
 PYTHON = "/usr/bin/python3"
 GLOO = pathlib.Path(hvdrun_path()).resolve().parent.parent / "lib" / "libhvd_gloo.so"
-
-
-def has_modules(*names):
-    imports = ["-c", "import " + ", ".join(names)]
-    return os.path.exists(PYTHON) and subprocess.run([PYTHON, *imports], capture_output=True).returncode == 0
 
 
 pytestmark = [

@@ -4,9 +4,8 @@ import re
 import subprocess
 import sys
 
-import pytest
 
-from conftest import DEADLINE, REPO, hvdrun_path
+from conftest import DEADLINE, REPO, hvdrun_path, skip_without
 
 README = (REPO / "README.md").read_text()
 
@@ -34,8 +33,8 @@ def test_normal_keeps_words():
 
 
 def test_quickstart_prints_what_the_readme_shows():
-    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed for this Python")
+    skip_without("torch")
+    skip_without("sklearn")
     lines = shown("quickstart")
     example = re.search(r"build/bin/hvdrun (.*)$", lines[0]).group(1)
     script = (REPO / "scripts" / "quickstart.sh").read_text()

@@ -7,8 +7,8 @@ import signal
 import time
 
 import pytest
-from conftest import WORKERS, hvdrun_path, read_proc, wait_until
-from test_played_hosts import PYTHON, has_modules
+from conftest import WORKERS, has_modules, hvdrun_path, read_proc, wait_until
+from test_played_hosts import PYTHON
 
 GLOO = pathlib.Path(hvdrun_path()).resolve().parent.parent / "lib" / "libhvd_gloo.so"
 

@@ -9,8 +9,8 @@ import shutil
 import time
 
 import pytest
-from conftest import WORKERS
-from test_played_hosts import PYTHON, has_modules
+from conftest import WORKERS, has_modules
+from test_played_hosts import PYTHON
 
 VENV = pathlib.Path(os.environ.get("HVD_TORCH_VENV") or pathlib.Path.home() / ".cache/hvdrun/torch-venv") / "bin"
 PY_SPY = shutil.which("py-spy") or shutil.which("py-spy", path=str(VENV))

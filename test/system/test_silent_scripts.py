@@ -2,8 +2,8 @@
 job hangs. Half a minute each, so in --soak."""
 
 import pytest
-from conftest import DEADLINE, WORKERS
-from test_played_hosts import PYTHON, has_modules
+from conftest import DEADLINE, WORKERS, has_modules
+from test_played_hosts import PYTHON
 from test_script_hangs import VENV, needs_py_spy, path_with_py_spy
 
 pytestmark = [pytest.mark.skipif(not has_modules("torch"), reason="the workers need PyTorch"), needs_py_spy]

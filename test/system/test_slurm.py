@@ -10,7 +10,7 @@ import time
 
 import pytest
 import slurm_rig
-from conftest import REPO, environ_has, foreign_worker as worker, hvdrun_path, kill, parent_of, pids, read_proc, read_until, wait_until
+from conftest import REPO, environ_has, hvdrun_path, kill, parent_of, pids, read_proc, read_until, skip_without, wait_until, foreign_worker as worker
 from conftest import worker as script
 from host_rig import WHY_NOT, HostRig
 
@@ -113,8 +113,8 @@ def test_agents_that_do_not_reach_hvdrun_get_steps_of_their_own(salloc_run, node
 
 @pytest.mark.parametrize("nodes", [2, NODES])
 def test_digits_in_an_allocation_gives_the_numbers_of_one_machine(salloc_run, run, tmp_path, nodes):
-    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed for this Python")
+    skip_without("torch")
+    skip_without("sklearn")
     digits = [sys.executable, REPO / "examples" / "pytorch_digits.py", "--epochs", 2, "--check-hashes", "--log-losses"]
     job = salloc_run(f"-N{nodes} --ntasks-per-node=1", *digits, tmp_path / "several.json")
     assert job.code == 0, job.err
@@ -331,7 +331,7 @@ def test_an_elastic_job_grows_with_its_allocation(salloc_start, slurm, tmp_path)
 
 
 def test_the_batch_script_of_the_docs_requeues_itself(slurm, salloc_start, tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+    skip_without("torch")
     blocks = re.findall(r"```bash\n(.*?)```", (REPO / "docs" / "slurm.md").read_text(), re.S)
     (text,) = [block for block in blocks if "scontrol requeue" in block]
     for old, new in [("--nodes=2 --ntasks-per-node=4", "--nodes=2 --ntasks-per-node=1"), ("hvdrun", hvdrun_path()),

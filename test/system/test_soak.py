@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import WORKERS, Job, hvdrun_path, kill, parent_of, wait_until
+from conftest import Job, WORKERS, hvdrun_path, kill, parent_of, skip_without, wait_until
 from host_rig import WHY_NOT, rig_of
 
 rig = rig_of(2)
@@ -136,9 +136,9 @@ def check_growth(job, ranks):
 
 def memory_worker(framework, names):
     if framework == "torch":
-        pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+        skip_without("torch")
     else:
-        pytest.importorskip("numpy", reason="NumPy is not installed for this Python")
+        skip_without("numpy")
     return [sys.executable, str(WORKERS / "memory_worker.py"), framework, names, str(STEPS)]
 
 

@@ -7,9 +7,9 @@ import resource
 import signal
 
 import pytest
-from conftest import WORKERS, kill, read_until, wait_until
+from conftest import WORKERS, has_modules, kill, read_until, wait_until
 from host_rig import WHY_NOT, rig_of
-from test_played_hosts import GLOO, PYTHON, has_modules
+from test_played_hosts import GLOO, PYTHON
 
 pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
 NASTY = 'a "quoted"\nname \U0001f525 \\ </script>'

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from conftest import REPO
+from conftest import REPO, skip_without
 from host_rig import WHY_NOT, rig_of
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"no namespaced hosts: {WHY_NOT}")
@@ -20,6 +20,6 @@ def test_the_proven_interface_is_named(hosts_run):
 
 
 def test_an_unchanged_script_of_torch_distributed_runs(hosts_run):
-    pytest.importorskip("torch", reason="PyTorch is not installed for this Python")
+    skip_without("torch")
     job = hosts_run("-np", 2, "-H", HOSTS, sys.executable, REPO / "examples" / "torch_distributed.py")
     assert job.code == 0, job.err

@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
+from conftest import has_modules
 from host_rig import WHY_NOT, rig_of
-from test_played_hosts import has_modules
 from test_timeline import needs_gloo, works
 from test_trace_tools import made
 

@@ -8,9 +8,9 @@ import signal
 import subprocess
 
 import pytest
-from conftest import DEADLINE, hvdrun_path, wait_until
+from conftest import DEADLINE, has_modules, hvdrun_path, wait_until
 from perfetto_decoder import events_of
-from test_played_hosts import PYTHON, has_modules
+from test_played_hosts import PYTHON
 from test_timeline import NASTY, works
 
 BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")

@@ -6,7 +6,7 @@ import signal
 import sys
 
 import pytest
-from conftest import own_children, read_until, wait_until
+from conftest import has_modules, own_children, read_until, wait_until
 
 PYTHON = "/usr/bin/python3"
 # Says which signal it got; a child that it forks, as a DataLoader does, has its handlers.
@@ -133,7 +133,7 @@ def test_other_signals_end_the_job_with_a_line_that_names_them(start, tmp_path):
 
 STOPS = """
 import sys, time
-import horovod.torch as hvd
+import horovod.numpy as hvd
 hvd.init()
 print("ready", flush=True)
 for step in range(100000):
@@ -146,11 +146,7 @@ for step in range(100000):
 """
 
 
-def has_torch():
-    return os.path.exists(PYTHON) and os.system(f"{PYTHON} -c 'import torch' 2>/dev/null") == 0
-
-
-@pytest.mark.skipif(not has_torch(), reason="the workers need PyTorch")
+@pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
 @pytest.mark.parametrize("to", ["hvdrun", "agent"])
 def test_should_stop_becomes_true_on_all_ranks_of_a_fixed_job_at_one_step(start, to):
     job = start("-np", 2, "--hosts-per-machine", 2, PYTHON, "-c", STOPS)
