@@ -74,17 +74,17 @@ int EndedEarly(const DetachedJob& job) {
 
 // Shows what hvdrun prints while the job starts.
 int AwaitWorkers(const DetachedJob& started, InterruptNote& interrupts) {
-  LogFollower follower(started, {});
+  LocalOutput output(started);
+  LogFollower follower(output);
   const TimePoint begun = SteadyNow();
   TimePoint say = begun + kSayEvery;
   for (;;) {
     if (const int signal = interrupts.Pop(); signal != 0) {
-      if (const auto driver = DriverOf(follower.job())) SignalProcess(*driver, signal);
+      if (const auto driver = DriverOf(output.job())) SignalProcess(*driver, signal);
     }
     const LogFollower::Step step = follower.Next(STDERR_FILENO);
     if (step == LogFollower::Step::kEnded) break;
     if (WorkersRun(started)) {
-      WriteShown(started, follower.place());
       Say(Format("job {} runs detached; hvdrun attach {} shows its output", started.name,
                  started.name));
       return PrintText(started.name + "\n");
@@ -94,8 +94,7 @@ int AwaitWorkers(const DetachedJob& started, InterruptNote& interrupts) {
     Say(Format("job {} is starting, for {} s", started.name,
                std::chrono::duration_cast<std::chrono::seconds>(SteadyNow() - begun).count()));
   }
-  WriteShown(started, follower.place());
-  return EndedEarly(follower.job());
+  return EndedEarly(output.job());
 }
 
 std::string ElsewhereText(const DetachedJob& job) {

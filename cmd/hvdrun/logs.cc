@@ -73,10 +73,11 @@ int PrintRank(const DetachedJob& job, const LogsWish& wish) {
 
 int PrintAll(const DetachedJob& job, const LogsWish& wish) {
   const uint64_t end = EndOfLog(job.folder);  // a job may print faster than this is read
-  LogFollower follower(job, wish.since_ns ? PlaceSince(job.folder, *wish.since_ns) : LogPlace{});
+  LocalOutput output(job, wish.since_ns ? PlaceSince(job.folder, *wish.since_ns) : LogPlace{});
+  LogFollower follower(output);
   for (;;) {
     const LogFollower::Step step = follower.Next(STDOUT_FILENO);
-    if (step == LogFollower::Step::kBroken) return kReaderGone;
+    if (step == LogFollower::Step::kReaderGone) return kReaderGone;
     if (step == LogFollower::Step::kEnded) return 0;
     const bool all = step == LogFollower::Step::kIdle ||
                      (step == LogFollower::Step::kPrinted && follower.place().offset >= end);

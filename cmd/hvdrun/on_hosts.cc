@@ -1,5 +1,5 @@
 // hvdrun VERB -H HOST ...: the same verb on another host, over ssh. The output is its output, and
-// the exit code its exit code.
+// the exit code its exit code. Only hvdrun attach has a part on this side, too (attach.cc).
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,24 +58,6 @@ RemoteWish ParseRemoteWish(const std::vector<std::string>& args) {
   return wish;
 }
 
-std::vector<std::string> RemoteVerbCommand(const HostSpec& host, const char* verb,
-                                           const std::vector<std::string>& args) {
-  std::string there = "exec sh -c " + ShellWord(kFindHvdrun) + " hvdrun";
-  const Result<std::string> build = InstalledBuildId(OwnPath());
-  std::vector<std::string> words = {OwnPath(), build.ok() ? *build : "none", verb};
-  words.insert(words.end(), args.begin(), args.end());
-  for (const std::string& word : words) there += " " + ShellWord(word);
-  SshHost ssh;
-  ssh.name = host.name;
-  ssh.user = host.user;
-  ssh.port = host.port;
-  std::vector<std::string> command = SshCommand(ssh, false, there, kConnectSeconds);
-  // Ctrl-C asks over there, too.
-  const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
-  if (terminal) std::ranges::replace(command, "-T", "-t");
-  return command;
-}
-
 int RunCommand(const std::vector<std::string>& command) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
@@ -95,6 +77,22 @@ int RunCommand(const std::vector<std::string>& command) {
 
 }  // namespace
 
+std::vector<std::string> RemoteVerbCommand(const HostSpec& host, const char* verb,
+                                           const std::vector<std::string>& args, bool terminal) {
+  std::string there = "exec sh -c " + ShellWord(kFindHvdrun) + " hvdrun";
+  const Result<std::string> build = InstalledBuildId(OwnPath());
+  std::vector<std::string> words = {OwnPath(), build.ok() ? *build : "none", verb};
+  words.insert(words.end(), args.begin(), args.end());
+  for (const std::string& word : words) there += " " + ShellWord(word);
+  SshHost ssh;
+  ssh.name = host.name;
+  ssh.user = host.user;
+  ssh.port = host.port;
+  std::vector<std::string> command = SshCommand(ssh, false, there, kConnectSeconds);
+  if (terminal) std::ranges::replace(command, "-T", "-t");
+  return command;
+}
+
 std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& args) {
   if (std::ranges::find(kRemoteVerbs, std::string_view(verb)) == std::end(kRemoteVerbs))
     return std::nullopt;
@@ -105,10 +103,14 @@ std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& 
   if (!hosts.ok()) return FailVerb(verb, hosts.status().message());
   const bool list = std::string_view(verb) == "ps";
   if (!list && hosts->size() != 1) return FailVerb(verb, "-H takes one host here");
+  if (std::string_view(verb) == "attach")
+    return AttachOnHost(wish.hosts, hosts->front(), wish.args);
+  // Ctrl-C ends the verb over there, too.
+  const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   int code = 0;
   for (const HostSpec& host : *hosts) {
     if (hosts->size() > 1) (void)PrintText("host " + Printable(host.name) + ":\n");
-    const int there = RunCommand(RemoteVerbCommand(host, verb, wish.args));
+    const int there = RunCommand(RemoteVerbCommand(host, verb, wish.args, terminal));
     if (code == 0) code = there;
   }
   return code;

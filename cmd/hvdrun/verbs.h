@@ -16,6 +16,7 @@
 #include "configs/settings.h"
 #include "discovery/allocations/allocation.h"
 #include "discovery/host_slots.h"
+#include "discovery/host_spec.h"
 #include "launcher/channels/nodes/node_door.h"
 #include "launcher/detached/detached_job.h"
 #include "launcher/driver/driver_options.h"
@@ -62,8 +63,15 @@ int HelpVerb(const std::vector<std::string>& args);
 // for this machine (on_hosts.cc).
 std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& args);
 
+// The command that does so by ssh; `terminal`: one is made over there.
+std::vector<std::string> RemoteVerbCommand(const HostSpec& host, const char* verb,
+                                           const std::vector<std::string>& args, bool terminal);
+
 // hvdrun attach JOB: the output of a detached job since it was left, then live; its exit code.
 int AttachVerb(const std::vector<std::string>& args);
+// hvdrun attach JOB -H HOST: the same of another host. `typed`: the host, as it was typed.
+int AttachOnHost(const std::string& typed, const HostSpec& host,
+                 const std::vector<std::string>& args);
 
 // hvdrun status JOB: how a detached job fares, or how it ended.
 int StatusVerb(const std::vector<std::string>& args);

@@ -157,22 +157,27 @@ std::string NameFor(const std::vector<std::string>& command) {
   return name.empty() ? "job" : name;
 }
 
+Status MakePrivateFolder(const std::string& path, const std::string& cannot) {
+  for (size_t end = path.find('/', 1); end != std::string::npos;
+       end = end == path.size() ? std::string::npos
+                                : std::min(path.find('/', end + 1), path.size())) {
+    const std::string folder = path.substr(0, end);
+    if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+      return SystemError(cannot + " " + folder, errno);
+  }
+  return CheckBothPrivate(path);
+}
+
 Result<std::string> MakeJobFolder(const std::string& jobs, const std::string& first) {
   if (jobs.empty())
     return InvalidArgument(
         "--detach keeps output below XDG_STATE_HOME or HOME, and neither is set");
-  for (size_t end = jobs.find('/', 1); end != std::string::npos;
-       end = end == jobs.size() ? std::string::npos
-                                : std::min(jobs.find('/', end + 1), jobs.size())) {
-    const std::string folder = jobs.substr(0, end);
-    if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
-      return SystemError("--detach cannot keep output in " + folder, errno);
-  }
-  HVD_RETURN_IF_ERROR(CheckBothPrivate(jobs));
+  const std::string cannot = "--detach cannot keep output in";
+  HVD_RETURN_IF_ERROR(MakePrivateFolder(jobs, cannot));
   for (int number = 1; number <= kMostJobsOfOneName; ++number) {
     const std::string folder = Format("{}/{}-{}", jobs, first, number);
     if (::mkdir(folder.c_str(), S_IRWXU) == 0) return folder;
-    if (errno != EEXIST) return SystemError("--detach cannot keep output in " + folder, errno);
+    if (errno != EEXIST) return SystemError(cannot + " " + folder, errno);
   }
   return InvalidArgument(
       Format("there are {} jobs named {} already; remove some with hvdrun forget",
@@ -315,25 +320,6 @@ void WriteExitCode(const DetachedJob& job, int code) {
 bool IsKept(const std::string& folder) {
   const UniqueFd lock(::open((folder + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   return lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
-}
-
-LogPlace ReadShown(const DetachedJob& job) {
-  const std::string text = ReadSmallFile(job.PathOf("shown"));
-  const size_t blank = text.find(' ');
-  if (blank == text.npos) return {};
-  const auto offset = ParseWhole<uint64_t>(std::string_view(text).substr(0, blank));
-  const auto line =
-      ParseWhole<uint64_t>(std::string_view(text).substr(blank + 1, text.find('\n') - blank - 1));
-  return offset && line ? LogPlace{*offset, *line} : LogPlace{};
-}
-
-void WriteShown(const DetachedJob& job, LogPlace place) {
-  const UniqueFd file(::open(job.PathOf("shown").c_str(),
-                             O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
-  if (!file.valid()) return;
-  // Always of one length: one write replaces all of it.
-  const std::string text = Format("{:020} {:020}\n", place.offset, place.line);
-  (void)!::pwrite(file.get(), text.data(), text.size(), 0);
 }
 
 Status RemoveDetachedJob(const std::string& folder) {

@@ -3,7 +3,7 @@
 //   exit          the exit code of its hvdrun, written by it as the last thing; "---" before
 //   end           how it ended: JSON, written by the keeper after the last output
 //   output.*, times.*   its output (log_store.h)
-//   shown         up to where hvdrun attach has shown the output
+//   shown         up to where hvdrun attach has shown the output (shown.h)
 //   ranks/        the output of each rank (--output-filename), unless the user named a folder
 //   error.json    the first cause (--error-file), unless the user named a file
 //   hosts         what hvdrun scale and drain want (steered_watch.h)
@@ -64,6 +64,11 @@ std::string DetachedJobsFolder(
 // "train" for python train.py: the first part of the job's name. Pure.
 std::string NameFor(const std::vector<std::string>& command);
 
+// Makes a folder, and those on the way to it, for this user only. Refuses it where it or the one
+// above it belongs to another user or is a link. `cannot`: the words before the path of one that
+// cannot be made.
+Status MakePrivateFolder(const std::string& path, const std::string& cannot);
+
 // Makes the folder of a new job below `jobs`, whose name is free: train-1, train-2 ... Refuses a
 // folder of other users or open to them.
 Result<std::string> MakeJobFolder(const std::string& jobs, const std::string& first);
@@ -100,9 +105,6 @@ Status PrepareExitCode(const DetachedJob& job);
 void WriteExitCode(const DetachedJob& job, int code);
 // The keeper of the job in this folder lives, or its start is not over.
 bool IsKept(const std::string& folder);
-
-LogPlace ReadShown(const DetachedJob& job);
-void WriteShown(const DetachedJob& job, LogPlace place);
 
 // Removes the folder of a job that has ended, or a damaged one.
 Status RemoveDetachedJob(const std::string& folder);

@@ -19,6 +19,7 @@
 #include "launcher/detached/keeper.h"
 #include "launcher/output/output.h"
 #include "launcher/process/proc_file.h"
+#include "launcher/process/process_tree.h"
 #include "runtime/base/text/number_text.h"
 
 namespace hvd {
@@ -34,9 +35,55 @@ struct sigaction former_int, former_term;
 
 void NoteSignal(int signal) { noted_signal = signal; }
 
-// How many bytes `fd` takes without making this process wait for longer than a moment: in write()
-// a signal that came just before would go unnoticed. Nothing: nobody reads any more.
-std::optional<size_t> WriteWhatItTakes(int fd, std::string_view text) {
+}  // namespace
+
+// ---- LocalOutput
+
+OutputSource::News LocalOutput::Next(OutputPiece* piece) {
+  const bool ended = job_.end.has_value();  // before the last look at its output
+  piece->text = reader_.Read(kMostPiece);
+  piece->begin = reader_.place();
+  piece->begin.offset -= piece->text.size();
+  piece->begin.line -= static_cast<uint64_t>(std::ranges::count(piece->text, '\n'));
+  piece->lost_lines = reader_.PopLostLines();
+  if (piece->lost_lines > 0 || !piece->text.empty()) return News::kPiece;
+  if (ended) return News::kEnded;
+  (void)::poll(nullptr, 0, kMomentMs);
+  Result<DetachedJob> now = ReadDetachedJob(job_.folder);
+  if (!now.ok()) {
+    job_.end = DetachedEnd{1, 0, "its folder was removed"};
+    return News::kIdle;
+  }
+  job_ = std::move(*now);
+  (void)Tend(&job_);
+  return News::kIdle;
+}
+
+void LocalOutput::StopJob() {
+  if (const auto driver = DriverOf(job_)) SignalProcess(*driver, SIGINT);
+}
+
+// ---- LogFollower
+
+LogFollower::Step LogFollower::Next(int fd) {
+  if (!note_.empty() || !text_.empty()) return Print(fd);
+  OutputPiece piece;
+  switch (source_.Next(&piece)) {
+    case OutputSource::News::kIdle: return Step::kIdle;
+    case OutputSource::News::kEnded: return Step::kEnded;
+    case OutputSource::News::kBroken: return Step::kSourceGone;
+    case OutputSource::News::kPiece: break;
+  }
+  place_ = piece.begin;
+  text_ = std::move(piece.text);
+  if (piece.lost_lines > 0)
+    note_ = (line_ended_ ? "" : "\n") + LostLinesText(piece.lost_lines) + "\n";
+  return Print(fd);
+}
+
+// Does not make this process wait for longer than a moment: in write() a signal that came just
+// before would go unnoticed.
+std::optional<size_t> LogFollower::Write(int fd, std::string_view text, bool of_output) {
   size_t taken = 0;
   while (taken < text.size()) {
     pollfd entry{fd, POLLOUT, 0};
@@ -45,54 +92,25 @@ std::optional<size_t> WriteWhatItTakes(int fd, std::string_view text) {
     // A pipe that is ready has room for so much.
     const std::string_view piece = text.substr(taken, PIPE_BUF);
     const ssize_t written = ::write(fd, piece.data(), piece.size());
-    if (written >= 0) {
-      taken += static_cast<size_t>(written);
-    } else if (errno == EINTR || errno == EAGAIN) {
-      break;
-    } else {
-      if (taken > 0) break;  // the next call says so
+    if (written < 0) {
+      if (errno == EINTR || errno == EAGAIN || taken > 0) break;  // the next call says so
       return std::nullopt;
     }
+    const std::string_view printed = piece.substr(0, static_cast<size_t>(written));
+    taken += printed.size();
+    if (!printed.empty()) line_ended_ = printed.back() == '\n';
+    if (!of_output) continue;
+    place_.offset += printed.size();
+    place_.line += static_cast<uint64_t>(std::ranges::count(printed, '\n'));
+    source_.Shown(place_);
   }
   return taken;
 }
 
-}  // namespace
-
-// ---- LogFollower
-
-LogFollower::Step LogFollower::Next(int fd) {
-  if (!note_.empty() || !text_.empty()) return Print(fd);
-  const bool ended = job_.end.has_value();  // before the last look at its output
-  text_ = reader_.Read(kPiece);
-  place_ = reader_.place();
-  place_.offset -= text_.size();
-  place_.line -= static_cast<uint64_t>(std::ranges::count(text_, '\n'));
-  if (const uint64_t lost = reader_.PopLostLines(); lost > 0)
-    note_ = (line_ended_ ? "" : "\n") + LostLinesText(lost) + "\n";
-  if (!note_.empty() || !text_.empty()) return Print(fd);
-  if (ended) return Step::kEnded;
-  (void)::poll(nullptr, 0, kMomentMs);
-  Result<DetachedJob> now = ReadDetachedJob(job_.folder);
-  if (!now.ok()) {
-    job_.end = DetachedEnd{1, 0, "its folder was removed"};
-    return Step::kIdle;
-  }
-  job_ = std::move(*now);
-  (void)Tend(&job_);
-  return Step::kIdle;
-}
-
 LogFollower::Step LogFollower::Print(int fd) {
   for (std::string* text : {&note_, &text_}) {
-    const std::optional<size_t> taken = WriteWhatItTakes(fd, *text);
-    if (!taken) return Step::kBroken;
-    const std::string_view printed = std::string_view(*text).substr(0, *taken);
-    if (text == &text_) {
-      place_.offset += printed.size();
-      place_.line += static_cast<uint64_t>(std::ranges::count(printed, '\n'));
-    }
-    if (!printed.empty()) line_ended_ = printed.back() == '\n';
+    const std::optional<size_t> taken = Write(fd, *text, text == &text_);
+    if (!taken) return Step::kReaderGone;
     text->erase(0, *taken);
     if (!text->empty()) return Step::kHeld;
   }

@@ -10,35 +10,63 @@
 
 #include "launcher/detached/detached_job.h"
 #include "launcher/detached/log_store.h"
+#include "launcher/detached/output_source.h"
+#include "launcher/detached/shown.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
 
-// Prints the output of a job as it comes.
+// The output of a job of this machine, as it is kept.
+class LocalOutput final : public OutputSource {
+ public:
+  // What is shown is recorded nowhere.
+  LocalOutput(DetachedJob job, LogPlace from) : job_(std::move(job)), reader_(job_.folder, from) {}
+  // From where it was left, which is recorded again.
+  explicit LocalOutput(DetachedJob job)
+      : job_(std::move(job)), shown_(job_.PathOf("shown")), reader_(job_.folder, shown_->Read()) {}
+
+  News Next(OutputPiece* piece) override;
+  void Shown(LogPlace place) override {
+    if (shown_) (void)shown_->Grow(place);
+  }
+  void StopJob() override;
+  const std::string& job_name() const override { return job_.name; }
+  const DetachedEnd& end() const override { return *job_.end; }
+  const DetachedJob& job() const { return job_; }
+
+ private:
+  DetachedJob job_;
+  std::optional<ShownRecord> shown_;
+  LogReader reader_;
+};
+
+// Prints the output of a job as it comes. A signal that comes meanwhile is noticed within a moment,
+// also where the reader of what is printed is slow.
 class LogFollower {
  public:
-  LogFollower(DetachedJob job, LogPlace from)
-      : job_(std::move(job)), reader_(job_.folder, from), place_(from) {}
+  // `source` hears of each write.
+  explicit LogFollower(OutputSource& source) : source_(source) {}
 
   enum class Step {
     kPrinted,
-    kHeld,    // `fd` takes no more now: its reader is slow, and a signal may have come
-    kIdle,    // nothing new within a moment
-    kEnded,   // all is printed, and the job has ended
-    kBroken,  // nobody reads what is printed
+    kHeld,        // `fd` takes no more now: its reader is slow, or a signal came
+    kIdle,        // nothing new within a moment
+    kEnded,       // all is printed, and the job has ended
+    kReaderGone,  // nobody reads what is printed
+    kSourceGone,  // nothing more comes: the connection broke
   };
   // Prints what is new to `fd`; waits a moment where there is nothing, or nobody reads.
   Step Next(int fd);
 
   // Up to where `fd` has taken the output.
   LogPlace place() const { return place_; }
-  const DetachedJob& job() const { return job_; }
 
  private:
+  // How much of the text is taken; nothing: nobody reads any more.
+  std::optional<size_t> Write(int fd, std::string_view text, bool of_output);
   Step Print(int fd);
 
-  DetachedJob job_;
-  LogReader reader_;
+  OutputSource& source_;
   LogPlace place_;
   std::string note_, text_;  // what is to be printed next; the note is no part of the output
   bool line_ended_ = true;

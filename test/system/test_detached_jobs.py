@@ -180,11 +180,11 @@ def test_attach_shows_what_came_since_it_was_left(detached, tmp_path):
     assert detached.run("attach", name).stdout == "", "all was shown"
 
 
-def on_terminal(detached, name, keys):
+def on_terminal(detached, name, keys, *more):
     """What hvdrun attach prints at a terminal where Ctrl-C and then `keys` are typed; and its exit code."""
     pid, leader = pty.fork()
     if pid == 0:
-        os.execve(hvdrun_path(), [hvdrun_path(), "attach", name], detached.env)
+        os.execve(hvdrun_path(), [hvdrun_path(), "attach", name, *more], detached.env)
     shown = b""
     while b"line 5" not in shown:
         shown += os.read(leader, 65536)
@@ -448,6 +448,40 @@ def test_the_verbs_work_from_another_machine(detached, ssh, tmp_path):
     done = detached.run("ps", "-H", "down,node1")
     assert done.returncode == 255 and "refused" in done.stderr and name in done.stdout
     assert detached.run("forget", name, "-H", "node1").returncode == 0 and not detached.folder(name).exists()
+
+
+def test_ctrl_c_asks_here_about_a_job_of_another_host(detached, ssh):
+    name = detached.begin("-np", 1, *counting(100000, "sleep 0.01"))
+    shown, code = on_terminal(detached, name, b"d\n", "-H", "node1")
+    assert code == 0 and f"hvdrun attach {name} -H node1" in shown and is_alive(detached.driver(name))
+    assert "-T" in ssh().splitlines() and "-t" not in ssh().splitlines(), "its bytes come as they are"
+    shown, code = on_terminal(detached, name, b"s\n", "-H", "node1")
+    assert code == 130 and not is_alive(detached.driver(name))
+
+
+def test_notes_about_missing_lines_are_no_part_of_the_output(detached, ssh):
+    name = detached.begin("--detached-output-limit", "64kB", "-np", 1, *counting(20000))
+    detached.await_end(name)
+    shown = detached.run("attach", name, "-H", "node1").stdout
+    lost = int(re.match(r"hvdrun: (\d+) lines of older output were not kept", shown).group(1))
+    assert lost > 1000 and lines_of(shown)[-1] == 20000 and len(shown.splitlines()) - 1 >= len(lines_of(shown))
+    assert detached.run("attach", name, "-H", "node1").stdout == detached.run("attach", name).stdout == "", "all was shown"
+
+
+@pytest.mark.parametrize("there, code, words", [
+    ("echo welcome; exec sh -c \"$3\"", 3, "exit code 3"),
+    ("echo welcome; exit 0", 1, "another version"),
+    ("echo welcome; echo no such command >&2; exit 127", 127, "no such command"),
+    ("printf 'hvdrun-viewer 1\\n%0100d' 0", 1, "no frame"),
+    ("yes welcome", 1, "welcome")])
+def test_what_is_not_hvdrun_is_told_from_it(detached, ssh, tmp_path, there, code, words):
+    name = detached.begin("-np", 1, "sh", "-c", f"{until(tmp_path / 'go')}; exit 3")
+    (tmp_path / "go").write_text("")
+    program = tmp_path / "bin" / "ssh"
+    program.write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\n' + there + "\n")
+    attached = detached.run("attach", name, "-H", "node1")
+    assert attached.returncode == code and words in attached.stdout + attached.stderr, attached
+    assert "welcome" not in attached.stdout and len(attached.stderr.splitlines()) == (0 if code == 3 else 1)
 
 
 ROUNDS = int(os.environ.get("HVD_TEST_DETACHED_ROUNDS", 200 if os.environ.get("HVD_TEST_TIER") == "soak" else 12))

@@ -168,16 +168,6 @@ TEST_F(DetachedJobTest, NoFolderOnTheWayIsOpenToOthers) {
   }
 }
 
-TEST_F(DetachedJobTest, TheShownPlaceIsKept) {
-  const DetachedJob job = Example(folder_);
-  EXPECT_EQ(ReadShown(job), LogPlace{});
-  WriteShown(job, {123'456'789'012, 77});
-  WriteShown(job, {5, 1});
-  EXPECT_EQ(ReadShown(job), (LogPlace{5, 1}));
-  std::ofstream(job.PathOf("shown")) << "nonsense";
-  EXPECT_EQ(ReadShown(job), LogPlace{});
-}
-
 TEST(DetachedJobNamed, ByNameOrTheOnlyOneThatRuns) {
   std::vector<DetachedJob> jobs = {Example("/j/a-1"), Example("/j/b-1")};
   jobs[1].id = "fedcba9876543210";
