@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,7 +32,7 @@ class ViewerServer {
       const bool open = ReceiveSome(in_, &bytes);
       words_.Append(bytes);
       HVD_RETURN_IF_ERROR(TakeWords());
-      if (!open) return Status::Ok();
+      if (!open) return recorded_;
       // What was shown may still be told where nothing can be sent any more.
       if (!reader_gone_ && !SendSome(out_, &outgoing_)) reader_gone_ = true;
       if (MaySend()) SendNext();
@@ -66,7 +67,10 @@ class ViewerServer {
         source_->StopJob();
       }
     }
-    if (shown) (void)shown_.Grow(*shown);
+    if (shown && !shown_.Grow(*shown))
+      recorded_ = SystemError("cannot record what was shown in " + job_.PathOf("shown"), errno);
+    else if (shown)
+      recorded_ = Status::Ok();
     return Status::Ok();
   }
 
@@ -96,6 +100,7 @@ class ViewerServer {
   ViewerReader<FromViewer> words_;
   std::string outgoing_;
   bool over_ = false, reader_gone_ = false;
+  Status recorded_ = Status::Ok();  // what was said last to be shown
 };
 
 }  // namespace

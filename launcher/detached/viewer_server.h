@@ -8,7 +8,8 @@
 namespace hvd {
 
 // Sends the output of the job to `out`, and records up to where the other side says on `in` that it
-// has shown it, until `in` ends. Not ok: what came is not from hvdrun attach.
+// has shown it, until `in` ends. Not ok: what came is not from hvdrun attach, or the record cannot
+// be written.
 Status ServeViewer(const DetachedJob& job, int in, int out);
 
 }  // namespace hvd

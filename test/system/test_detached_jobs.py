@@ -468,6 +468,20 @@ def test_notes_about_missing_lines_are_no_part_of_the_output(detached, ssh):
     assert detached.run("attach", name, "-H", "node1").stdout == detached.run("attach", name).stdout == "", "all was shown"
 
 
+def test_this_machine_remembers_what_the_host_cannot_record(detached, ssh):
+    name = detached.begin("-np", 1, *counting(2000))
+    detached.await_end(name)
+    shown = detached.folder(name) / "shown"
+    shown.unlink(missing_ok=True)
+    shown.mkdir()
+    first = detached.run("attach", name, "-H", "node1")
+    assert first.returncode == 0 and lines_of(first.stdout) == list(range(1, 2001)) and "cannot record" in first.stderr, first
+    assert detached.run("attach", name, "-H", "node1").stdout == ""
+    shown.rmdir()
+    assert detached.run("attach", name, "-H", "node1").stdout == "", "and tells it"
+    assert detached.run("attach", name).stdout == "" and not list((detached.state / "hvdrun" / "shown").iterdir())
+
+
 @pytest.mark.parametrize("there, code, words", [
     ("echo welcome; exec sh -c \"$3\"", 3, "exit code 3"),
     ("echo welcome; exit 0", 1, "another version"),
