@@ -67,7 +67,8 @@ struct Row {
   std::string_view name;     // long flag without dashes; unique
   std::vector<std::string_view>
       flags;  // all spellings, the one for messages first; "--x" of a kBool has "--no-x" too
-  std::string_view env = {};   // variable, or empty
+  // Variable that hvdrun reads, and that workers get with the value if one was given; or empty.
+  std::string_view env = {};
   std::string_view yaml = {};  // dotted key, or empty
   Type type = Type::kString;
   std::string_view default_text = {};  // as a person would write it; empty: not set

@@ -1,6 +1,6 @@
 // The backends by the names that programs ask for (hvd_built, hvd_enabled): whether each can be
 // loaded, when a world uses it, and how the one that connects hosts is opened. A new backend is a
-// new row.
+// new row; one that connects hosts must also be chosen by InterHostBackend.
 #ifndef HVD_RUNTIME_API_BACKEND_LIST_H_
 #define HVD_RUNTIME_API_BACKEND_LIST_H_
 
