@@ -12,15 +12,15 @@
 
 namespace hvd {
 
-// The object, ended by a newline. Bytes that are no UTF-8 become U+FFFD. Pure.
+// The object, ended by a newline. Bytes that are not valid UTF-8 become U+FFFD. Pure.
 std::string ErrorJson(const JobState& state, const std::string& job_id,
                       const std::vector<std::string>& command);
 
-// Before the job: a file of a former job goes away, and a place that cannot be written to is an
-// error.
+// Called before the job starts: removes the file of an earlier job; a path that cannot be written
+// is an error.
 Status PrepareErrorFile(const std::string& path);
 
-// For its owner only, and never half written.
+// Mode 0600, written to a temporary file and renamed.
 Status WriteErrorFile(const std::string& path, std::string_view text);
 
 }  // namespace hvd

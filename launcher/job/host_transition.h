@@ -19,9 +19,9 @@ class HostTransition {
   void Take(const AgentIsReady& event);
   void Take(const AgentFinished& event);
   void Take(const AgentLost& event);
-  // The agent was asked to end by this signal while the ranks did not train.
+  // The agent received this signal, a request to end, while its ranks were not training.
   void End(uint32_t host, int signal);
-  // Hosts that were too slow on their way are given up.
+  // Gives up hosts that have exceeded the limit of their stage.
   void Expire();
 
  private:

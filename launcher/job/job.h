@@ -4,15 +4,15 @@
 //
 //   opening -> starting -> running -> [stopping] -> finishing -> done
 //
-// While it is opening, hosts get ready (host_stages.h) and nothing of the user's runs. The first
-// host that fails ends the job, once the other hosts have failed, too, or got ready. When all
-// agents are connected the plan becomes final (final_plan.h), and hosts that the job does not need
-// are dismissed.
+// While it is opening, hosts get ready (host_stages.h) and no user code runs. A host that fails
+// ends the job once every other host has failed or is ready, at most 3 s later. When all agents are
+// connected the plan becomes final (final_plan.h), and hosts that the job does not need are
+// dismissed.
 //
 // One generation follows another: the next begins when the ranks that are to be in it have asked
 // for it (membership.h). A job of fixed size has the same members in all of them and ends when a
 // rank is lost or fails; an elastic one begins without hosts, learns of them by HostsListed, and
-// goes on with other ranks. Both end in the same way.
+// continues with other ranks. Both end in the same way.
 #ifndef HVD_LAUNCHER_JOB_JOB_H_
 #define HVD_LAUNCHER_JOB_JOB_H_
 
@@ -24,7 +24,7 @@
 namespace hvd {
 
 Decision Step(JobState& state, const JobEvent& event, TimePoint now);
-// When a Tick must come; nothing while only other events can change something.
+// When the next Tick is due; nothing while only other events can change the state.
 std::optional<TimePoint> NextTick(const JobState& state);
 
 }  // namespace hvd

@@ -13,17 +13,17 @@ namespace hvd {
 
 // Records the first failure and begins to end the others. `reason`: for the log.
 void FailJob(JobChange& change, JobFailure failure, std::string reason);
-// Of a rank that is lost and whose exit code is not known, if there is one: something else would be
-// taken for the cause.
+// Fails the job because of a lost rank whose exit code is still unknown, if there is one; otherwise
+// something else would be reported as the cause.
 void FailOfLostRank(JobChange& change);
-// The limit on exit codes of lost ranks, and on others that stay in the world that such a rank has
-// left with code 0.
+// The limit (JobOptions::leave_limit) for the exit codes of lost ranks, and for ranks that stay in
+// a world that such a rank has left with code 0.
 void EndWaitForLeavers(JobChange& change);
-// hvdrun was asked to end by this signal, once more perhaps.
+// hvdrun received this signal, possibly not the first one, and is to end the job.
 void TakeInterrupt(JobChange& change, int signal);
-// The limit of the whole job.
+// The whole job has exceeded its time limit.
 void TimeOut(JobChange& change);
-// Has the phase lasted too long?
+// Acts if the phase has exceeded its deadline.
 void TakeDeadline(JobChange& change);
 void FinishWhenAllEnded(JobChange& change);
 void EndWhenAllClosed(JobChange& change);

@@ -1,5 +1,5 @@
 // The opening of a job of fixed size: its hosts get ready, the plan becomes final, and the workers
-// are started. Nothing of the user's runs before. Pure.
+// are started. No user code runs before that. Pure.
 #ifndef HVD_LAUNCHER_JOB_JOB_OPENING_H_
 #define HVD_LAUNCHER_JOB_JOB_OPENING_H_
 
@@ -15,9 +15,9 @@ void TakeProof(JobChange& change, const HostProven& event);
 void TakeMeasured(JobChange& change, const RouteMeasured& event);
 // What its driver had done before it was killed; events about workers and ranks follow.
 void Adopt(JobChange& change, const Adopted& event);
-// Is there something to do about the hosts?
+// Does what the state of the hosts calls for, if anything.
 void LookAtHosts(JobChange& change);
-// Hosts that were dismissed and have not gone in time.
+// Cuts off dismissed hosts that have not gone in time.
 void CutDismissed(JobChange& change);
 
 }  // namespace hvd

@@ -10,8 +10,8 @@ namespace hvd {
 
 void Pause(JobChange& change);
 void Resume(JobChange& change);
-// hvdrun did not run for so long, though nobody told it before (SIGSTOP, a machine that was
-// suspended): it could not hear that the ranks and hosts of an elastic job came in time.
+// hvdrun did not run for this long, without notice (SIGSTOP, a suspended machine), and so could not
+// see that ranks and hosts of an elastic job arrived in time.
 void NoteHeldUp(JobState& state, Duration away);
 
 }  // namespace hvd

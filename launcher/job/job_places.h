@@ -1,6 +1,6 @@
-// Ranks that another launcher starts (mpirun, jsrun): once all hosts are ready it is started, its
-// processes give their places to the agents, and when all are taken the ranks are started in them:
-// which rank is where, the launcher decides. Until then nothing of the user's runs. Pure.
+// Ranks that another launcher starts (mpirun, jsrun): it is started once all hosts are ready. Its
+// processes hand their places to the agents; when all places are taken, the ranks are started in
+// them. The launcher decides which rank is where. No user code runs before that. Pure.
 #ifndef HVD_LAUNCHER_JOB_JOB_PLACES_H_
 #define HVD_LAUNCHER_JOB_JOB_PLACES_H_
 
@@ -9,12 +9,12 @@
 
 namespace hvd {
 
-// All hosts are ready. True: the launcher is not needed, or all places are taken.
+// Called when all hosts are ready. True: no launcher is needed, or all places are taken.
 bool AllPlacesTaken(JobChange& change);
-// True: one more is taken.
+// True: another place is taken.
 bool TakePlaceNews(JobChange& change, const PlaceNews& event);
 void TakeLauncherEnd(JobChange& change, const LauncherEnded& event);
-// At the deadline. False: it is not that of the launcher.
+// Called at the deadline. False: the deadline is not the launcher's.
 bool TakeLauncherDeadline(JobChange& change);
 
 }  // namespace hvd

@@ -42,16 +42,16 @@ struct ElasticChange {
   // "rank 2 (pid 1234) on node1"
   std::string WorkerText(uint32_t worker) const;
   Candidate CandidateOf(uint32_t worker) const;
-  // So many ranks are needed: to start, or to go on.
+  // Number of ranks needed to start, or to continue.
   uint32_t Needed() const;
 
-  // The job begins again, with a generation or with all workers. False: once too often for
+  // The job begins again, with a generation or with all workers. False: that would exceed
   // --reset-limit, and the job ends.
   bool MayBeginAgain();
   void SetRunning(bool running);
-  // The worker said goodbye to the generation.
+  // The worker is no longer in the generation.
   void LeaveGeneration(uint32_t worker);
-  // It is lost, or has ended without a goodbye.
+  // The same for a worker that is lost, or has ended without a goodbye: the generation is broken.
   void LoseMember(uint32_t worker);
 };
 

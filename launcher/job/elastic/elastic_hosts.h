@@ -13,12 +13,12 @@
 namespace hvd {
 
 void TakeListing(ElasticChange& change, const HostsListed& listed);
-// Its agent is connected and waits for work.
+// The host's agent is connected and waits for work.
 void TakeFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts);
-// Those that the source lists, that are not open and that may be used.
+// Hosts that the source lists, that are not open, and that may be used.
 std::vector<HostSlots> HostsToOpen(const ElasticChange& change);
 void Open(ElasticChange& change, const HostSlots& listing);
-// Hosts that left the list and have no worker any more.
+// Hosts that are no longer listed and have no workers left.
 std::vector<uint32_t> UnusedHosts(const ElasticChange& change);
 void Drop(ElasticChange& change, uint32_t host);
 // Some listed host is not ready yet.

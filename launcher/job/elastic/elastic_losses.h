@@ -1,4 +1,4 @@
-// What the end of a worker or a host means: whether the job goes on without it. Pure.
+// Whether the job continues after the end of a worker or the loss of a host. Pure.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_LOSSES_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_LOSSES_H_
 
@@ -17,7 +17,7 @@ void LoseHost(ElasticChange& change, uint32_t host, const std::string& reason);
 void LoseUnstarted(ElasticChange& change, uint32_t worker, const std::string& reason);
 // Its process has ended.
 void TakeEnd(ElasticChange& change, uint32_t worker);
-// A rank, or hvdrun, ends the generation.
+// Ends the generation at the request of a rank, or of hvdrun.
 void EndGeneration(ElasticChange& change, const JobFailure& ending);
 // A signal has stopped the rank, of a generation that had to end: it cannot be told, and must not
 // touch the memory of the others when it goes on.

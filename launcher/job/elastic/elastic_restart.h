@@ -1,5 +1,6 @@
 // All workers of an elastic job are started again together: where --elastic-restart says so, and
-// where the script knows of no generations, so that it cannot go on with fewer ranks or more. Pure.
+// where the script does not use generations, so that it cannot continue with a different number of
+// ranks. Pure.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_RESTART_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_RESTART_H_
 
@@ -14,18 +15,18 @@ namespace hvd {
 
 // `why`: a sentence.
 void RestartAll(ElasticChange& change, const std::string& why);
-// A worker went before any rank has called hvd.init(). If none does soon, the script knows of no
-// generations, and the others wait for that worker in vain.
+// A worker ended before any rank called hvd.init(). If no rank calls it soon, the script does not
+// use generations, and the other workers would wait for the missing one forever.
 void NoteIncomplete(ElasticChange& change);
-// A worker is missing, or slots came or went: the workers are to be started again in the number
-// that fits, as under torchrun.
+// A worker is missing, or the number of slots changed: the workers are to be restarted in the
+// number that fits, as under torchrun.
 struct RestartPlan {
   std::string why;  // a sentence; empty: not now
-  // Since when slots came or went, and when to look again.
+  // Since when the number of slots has differed, and when to check again.
   std::optional<TimePoint> resize_since, resize_at;
 };
 RestartPlan PlanRestart(const ElasticChange& change);
-// All have ended: they are started again. Those that outlive SIGTERM get SIGKILL.
+// Restarts the workers once all have ended. Those that survive SIGTERM get SIGKILL.
 void GoOnWithRestart(ElasticChange& change);
 std::optional<TimePoint> NextRestart(const ElasticState& elastic);
 

@@ -22,15 +22,16 @@ struct Seat {
 };
 struct SeatPlan {
   std::vector<Seat> seats;  // on which workers are to be started now
-  // Since when there have been enough to start, while hosts are still on their way.
+  // Since when there have been enough to start while hosts are still connecting.
   std::optional<TimePoint> enough_since;
 };
 SeatPlan PlanSeats(const ElasticChange& change);
 void StartOn(ElasticChange& change, const std::vector<Seat>& seats);
-// With the ranks that these workers get if nothing else changes until they join.
+// These workers with the ranks that they get if nothing changes before they join.
 StartMembers MembersToStart(const ElasticChange& change, const std::set<uint32_t>& workers);
-// A worker leaves when its slot is no longer there and enough others could go on without it: ranks,
-// and workers that wait to become one. So one that is still starting does not replace any yet.
+// A worker leaves when its slot no longer exists and enough others could continue without it:
+// ranks, and workers that wait to become ranks. A worker that is still starting does not count as a
+// replacement.
 std::set<uint32_t> LeavingWorkers(const ElasticChange& change);
 // The seats that there are for the workers of a job.
 struct SeatCount {
@@ -39,10 +40,10 @@ struct SeatCount {
   size_t free = 0;
 };
 SeatCount CountSeats(const ElasticChange& change);
-// A job that has enough slots waits so long for hosts that are on their way, so that it does not
+// How long a job with enough slots waits for hosts that are still connecting, so that it does not
 // form a generation, or start its workers, without them and then again with them.
 inline constexpr Duration kHostsPatience = std::chrono::seconds(3);
-// When PlanSeats no longer waits for hosts that are on their way.
+// When PlanSeats stops waiting for hosts that are still connecting.
 std::optional<TimePoint> NextFill(const ElasticState& elastic);
 
 }  // namespace hvd

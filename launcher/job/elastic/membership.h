@@ -1,6 +1,6 @@
 // The hosts and ranks of a job: which hosts are opened, which slots get a worker, which
-// workers are in the next generation, when the ranks are told of a change, what a loss means, and
-// when there are too few. Pure.
+// workers are in the next generation, when the ranks are notified of a change, what a loss means,
+// and when there are too few ranks. Pure.
 //
 //   elastic_hosts        the hosts that the source lists
 //   elastic_seats        slots on which workers are started, and workers that lose their slot
@@ -13,8 +13,8 @@
 //   elastic_spares       workers that wait for a place
 //
 // Events change the state only; the consequences are decided here, after each of them, from the
-// state alone, so that it does not matter in which order things become known. ReviewMembers asks
-// the other files, whose answers change nothing, and has them act on what it decides.
+// state alone, so that the order of events does not matter. ReviewMembers asks the functions of the
+// other files for plans, which change nothing, decides, and has them act.
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_MEMBERSHIP_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_MEMBERSHIP_H_
 
@@ -29,9 +29,10 @@ namespace hvd {
 // To be called once after every event and at NextMembershipTick. The failure that ends the job, if
 // any.
 std::optional<JobFailure> ReviewMembers(ElasticChange& change);
-// Where nothing was decided the log says who is there and who is needed, when that is new.
+// Where nothing was decided, logs which ranks are present and which are needed, if that has
+// changed.
 void ExplainMembers(ElasticChange& change);
-// When ReviewMembers has something to do by itself.
+// When ReviewMembers is due without another event.
 std::optional<TimePoint> NextMembershipTick(const JobState& state);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// Compares what the hosts have under the name of the command. Pure.
+// Compares the programs that the hosts have for the command. Pure.
 #ifndef HVD_LAUNCHER_JOB_HOST_RECORDS_COMMAND_TROUBLE_H_
 #define HVD_LAUNCHER_JOB_HOST_RECORDS_COMMAND_TROUBLE_H_
 
@@ -10,8 +10,8 @@
 
 namespace hvd {
 
-// Some of the hosts cannot start the command: one sentence for all of them, and the exit code of a
-// shell. Nothing when all can, or nobody looked.
+// Some hosts cannot start the command: one sentence about all of them, and the exit code that a
+// shell would give. Nothing when all can, or when no host was asked to check.
 struct CommandTrouble {
   int exit_code = 127;
   std::string sentence;  // without a full stop
@@ -21,7 +21,7 @@ struct CommandTrouble {
 std::optional<CommandTrouble> FindCommandTrouble(const std::vector<std::string>& hosts,
                                                  const std::vector<CommandFacts>& facts);
 
-// A sentence when the command is a Python that is not the same everywhere, else "".
+// A sentence when the command is a Python interpreter that differs between hosts, else "".
 std::string PythonsDiffer(const std::vector<std::string>& hosts,
                           const std::vector<CommandFacts>& facts);
 

@@ -26,12 +26,12 @@ struct AgentFacts {
 };
 
 struct PlanDraft {
-  // To be opened, from the first named on: the job can need no other.
+  // The hosts to open, from the first named on; the job cannot need any other.
   std::vector<HostSlots> hosts;
   Plan plan;  // of these; final unless their agents report otherwise
 };
 
-// An error when the hosts cannot have enough slots, as far as these are known.
+// An error when the known slots of the hosts cannot be enough.
 Result<PlanDraft> DraftPlan(const std::vector<HostSlots>& hosts, uint32_t num_proc);
 
 struct FinalPlan {
@@ -41,7 +41,7 @@ struct FinalPlan {
 };
 
 // `facts` are by host. Hosts with the same identity are merged into the first of them, unless all
-// are played on this machine. An error when there are too few slots.
+// are simulated on this machine. An error when there are too few slots.
 Result<FinalPlan> MakeFinalPlan(const std::vector<HostSlots>& hosts,
                                 const std::vector<AgentFacts>& facts, uint32_t num_proc);
 

@@ -1,8 +1,8 @@
 // When something happened on another host, by our own steady clock. Steady clocks count from the
-// boot of their host (or from anything, in a time namespace), so a stamp of one host says nothing
-// beside a stamp of another. The host is asked for its time; its answer was given at some moment
-// between our question and its arrival, and half of that round trip is how far off we may be. Two
-// answers tell how much faster than ours its clock runs. Pure.
+// boot of their host (or from anything, in a time namespace), so timestamps of different hosts
+// cannot be compared directly. We ask the host for its time; the answer was given at some moment
+// during the round trip, so the error is at most half the round trip. Two answers give the rate of
+// its clock relative to ours. Pure.
 #ifndef HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_CLOCK_H_
 #define HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_CLOCK_H_
 
@@ -32,13 +32,13 @@ class HostClock {
   // A reading that contradicts the former ones (the host was suspended, or we were) replaces them.
   void Add(const ClockReading& reading);
 
-  // By our clock; the truth is at most `uncertainty` earlier or later.
+  // By our clock; the true time is at most `uncertainty` earlier or later.
   struct Moment {
     TimePoint at{};
     Duration uncertainty{};
   };
-  // Of a stamp of the host's clock, by the reading that is most certain about it. Nothing before
-  // the first reading.
+  // The time of a timestamp of the host's clock, from the reading with the least uncertainty about
+  // it. Nothing before the first reading.
   std::optional<Moment> Convert(int64_t stamp_ns) const;
 
  private:
@@ -50,25 +50,25 @@ class HostClock {
   std::vector<ClockReading> readings_;  // the oldest first
 };
 
-// When to ask which host: some questions one after another as soon as it is there, then one every
-// few seconds, never two at a time. A question that was under way for long (the connection was lost
-// and made anew) makes a reading of great uncertainty, which does no harm.
+// When to ask which host: several times in a row once it is connected, then every few seconds,
+// never two questions at a time. A question that took long (the connection was lost and
+// re-established) gives a reading with a large uncertainty, which does no harm.
 class ClockSchedule {
  public:
   explicit ClockSchedule(size_t hosts) : hosts_(hosts) {}
 
   void AddHost() { hosts_.emplace_back(); }
-  // Its agent is there: it may be asked from now on.
+  // Its agent is connected and may be asked from now on.
   void Begin(uint32_t host) { hosts_[host].there = true; }
   // The question that is due for this host, if there is one; it counts as asked.
   std::optional<AskTime> Next(uint32_t host, TimePoint now);
-  // Nothing when the answer is to no question of ours.
+  // Nothing when the answer matches no outstanding question.
   std::optional<ClockReading> Take(uint32_t host, const TimeReply& reply, TimePoint now);
 
  private:
   struct Host {
     bool there = false;
-    uint32_t asked = 0, answered = 0;  // so many questions
+    uint32_t asked = 0, answered = 0;  // numbers of questions
     TimePoint asked_at{};
   };
   std::vector<Host> hosts_;

@@ -1,6 +1,5 @@
-// HostProgress: how far one host has come on its way from a name to an agent that is ready: its
-// stage, since when, whether that is slow or too long, and what stopped it. Pure: time is passed
-// in.
+// HostProgress: the start-up of one host, from its name to an agent that is ready: its stage, since
+// when, whether that is slow or over the limit, and why it failed. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_PROGRESS_H_
 #define HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_PROGRESS_H_
 
@@ -13,8 +12,8 @@ namespace hvd {
 
 class HostProgress {
  public:
-  // A host that has not come further for so long is named, one that is sent hvdrun or tried again
-  // sooner.
+  // A host that has made no progress for this long is named; one that is being sent hvdrun, or is
+  // being retried, sooner.
   static constexpr Duration kSlow = std::chrono::seconds(10);
   static constexpr Duration kSending = std::chrono::seconds(1);
   static constexpr Duration kTroubled = std::chrono::seconds(2);
@@ -22,30 +21,29 @@ class HostProgress {
   // Nothing changes any more once it has failed.
   void Begin(TimePoint now) { since_ = began_ = now; }
   void Enter(HostStage stage, TimePoint now);
-  // An attempt in this stage failed, and another one is made. The limit counts from the first try
-  // on.
+  // An attempt in this stage failed and is retried. The limit counts from the first attempt.
   void Trouble(HostStage stage, std::string reason);
   void Fail(std::string reason);
-  // So much time does not count.
+  // Excludes this much time.
   void Shift(Duration away);
 
   HostStage stage() const { return stage_; }
   bool failed() const { return stage_ == HostStage::kFailed; }
   // Where it was when it failed.
   HostStage failed_in() const { return failed_in_; }
-  // An attempt failed, and none has come further since.
+  // The last attempt failed, and the host has made no progress since.
   bool tried_again() const { return !trouble_.empty() && stage_ == troubled_in_; }
-  // Why the last attempt failed; "": none did, or one has come further.
+  // Why the last attempt failed; "": none failed, or the host has made progress since.
   const std::string& trouble() const { return trouble_; }
 
-  // When something is to be said or done about it; `limit`: of its stage. TimePoint::max(): never.
+  // When the host is to be named or given up; `limit`: of its stage. TimePoint::max(): never.
   TimePoint NextDue(Duration limit) const;
-  // It is on its way, and in its stage for as long as that may take.
+  // It is still starting and has reached the limit of its stage.
   bool IsOver(Duration limit, TimePoint now) const;
-  // It is on its way, was not named in this stage, and now is to be.
+  // It is still starting, has not been named in this stage, and is now due to be.
   bool IsSlow(TimePoint now) const;
-  // The words of the line that names it, "logging in for 10 s"; "": it is sent hvdrun. It counts as
-  // named from now on.
+  // The text of the line that names it, "logging in for 10 s"; "": it is being sent hvdrun. It
+  // counts as named from now on.
   std::string TakeSlow();
   // The reason of its failure once its stage is over: "it took longer than 10 s; ...", with advice.
   std::string OverText(Duration limit) const;

@@ -1,5 +1,5 @@
-// HostStages: how far each host has come on its way from a name to an agent that is ready, what
-// stopped it, and what to tell the user. Pure: time is passed in.
+// HostStages: the start-up of all hosts, from a name to an agent that is ready: the stage of each,
+// why it failed, and what to tell the user. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_STAGES_H_
 #define HVD_LAUNCHER_JOB_HOST_RECORDS_HOST_STAGES_H_
 
@@ -34,23 +34,25 @@ struct StageLimits {
 
 class HostStages {
  public:
-  // Once a host has failed, the others have so long to show how they fare: one report is for all.
+  // Once a host has failed, how long the others have to fail or get ready, so that one report
+  // covers all.
   static constexpr Duration kSettle = std::chrono::seconds(3);
 
   HostStages(size_t hosts, StageLimits limits);
 
   void Begin(TimePoint now);
-  // One more host. From now on each host stands alone: the failure of one ends no tries of others.
+  // Adds a host. From now on hosts are independent: the failure of one does not stop attempts to
+  // reach others.
   void Add(TimePoint now);
   void Enter(uint32_t host, HostStage stage, TimePoint now);
-  // An attempt in this stage failed for this reason, and another one is made. The limit counts
-  // from the first try on.
+  // An attempt in this stage failed for this reason and is retried. The limit counts from the first
+  // attempt.
   void Trouble(uint32_t host, HostStage stage, std::string reason);
   // `reason` is a sentence without the host's name and the stage.
   void Fail(uint32_t host, std::string reason, TimePoint now);
-  // So much time passed while hvdrun was stopped: it does not count.
+  // Excludes this much time, in which hvdrun was stopped.
   void Shift(Duration away);
-  // Hosts that are over the limit of their stage fail.
+  // Fails the hosts that are over the limit of their stage.
   void Expire(TimePoint now);
 
   HostStage stage(uint32_t host) const { return hosts_[host].progress.stage(); }
@@ -58,14 +60,15 @@ class HostStages {
   // Each has failed, is ready, or waits for others.
   bool NoneInFlight() const { return due_.empty(); }
   bool any_failed() const { return settle_at_.has_value(); }
-  // Some host has failed, and the others have come to an end, too, or had their time.
+  // Some host has failed, and every other one has failed, is ready or waits for others, or kSettle
+  // has passed.
   bool Lost(TimePoint now) const;
-  // When something happens by itself.
+  // When Expire, TakeSlow or Lost may have a new result without another event.
   std::optional<TimePoint> deadline() const;
-  // The same, for who waits for all hosts: when Expire or TakeSlow has something to do.
+  // The same without Lost: when Expire or TakeSlow has something to do.
   std::optional<TimePoint> NextExpiry() const;
 
-  // Hosts that have been slow since the last call, in words; empty: none.
+  // A sentence about the hosts that became slow since the last call; empty: none.
   std::string TakeSlow(const std::vector<std::string>& names, TimePoint now);
   // "2 ready, 1 logging in, 5 connecting".
   std::string Counts() const;
@@ -74,7 +77,7 @@ class HostStages {
   // The trouble of a host that has failed: the stage and the sentence.
   std::string TroubleOf(uint32_t host) const { return hosts_[host].progress.StateText(); }
   HostStage failed_in(uint32_t host) const { return hosts_[host].progress.failed_in(); }
-  // An attempt failed, and none has come further since.
+  // The last attempt failed, and the host has made no progress since.
   bool tried_again(uint32_t host) const { return hosts_[host].progress.tried_again(); }
   // The first that failed; 0 while none has.
   uint32_t first_failed() const { return first_failed_; }
@@ -93,8 +96,8 @@ class HostStages {
 
   StageLimits limits_;
   std::vector<Host> hosts_;
-  // Kept up to date, so that a job of many hosts does not look at all of them whenever one comes
-  // further.
+  // Maintained incrementally, so that a job with many hosts does not scan all of them whenever one
+  // makes progress.
   std::array<size_t, static_cast<size_t>(HostStage::kFailed) + 1> counts_{};
   std::set<std::pair<TimePoint, uint32_t>> due_;  // when a host is slow, or over its limit
   std::optional<TimePoint> settle_at_;

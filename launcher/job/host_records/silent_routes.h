@@ -1,7 +1,7 @@
 // SilentRoutes: routes between hosts on which ranks receive nothing any more, and which of them are
-// broken. A host that is gone is another matter: its agent is silent, too, and the heartbeat
-// decides about it. A route is broken once it has been silent for as long as a host may be, while
-// hvdrun still receives from both of its hosts. Pure.
+// broken. A host that is gone is handled elsewhere: its agent is silent, too, and the heartbeat
+// detects it. A route is broken once it has been silent for as long as a host may be, while hvdrun
+// still receives from both of its hosts. Pure.
 #ifndef HVD_LAUNCHER_JOB_HOST_RECORDS_SILENT_ROUTES_H_
 #define HVD_LAUNCHER_JOB_HOST_RECORDS_SILENT_ROUTES_H_
 
@@ -16,7 +16,7 @@
 
 namespace hvd {
 
-// `rank` has received nothing from the host of `peer` for so long.
+// `rank` has received nothing from the host of `peer` for `silent`.
 struct SilentRoute {
   uint32_t rank = 0, peer = 0;
   uint64_t generation = 0;

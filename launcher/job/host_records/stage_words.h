@@ -1,5 +1,4 @@
-// The stages of a host on its way from a name to an agent that is ready, and the words for them.
-// Pure.
+// The stages of a host's start-up, from its name to an agent that is ready, and their texts. Pure.
 #ifndef HVD_LAUNCHER_JOB_HOST_RECORDS_STAGE_WORDS_H_
 #define HVD_LAUNCHER_JOB_HOST_RECORDS_STAGE_WORDS_H_
 

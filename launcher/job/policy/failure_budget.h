@@ -15,7 +15,7 @@
 namespace hvd {
 
 struct FailureLimit {
-  uint32_t most = 0;                    // one more than these is too many
+  uint32_t most = 0;                    // failures allowed
   std::optional<Duration> window = {};  // not said: the whole job
 
   bool operator==(const FailureLimit&) const = default;
@@ -29,10 +29,10 @@ class FailureBudget {
  public:
   explicit FailureBudget(FailureLimit limit) : limit_(limit) {}
 
-  // Counts a failure. False: it is one too many, and the job is to end. The times of the calls
-  // never go back.
+  // Counts a failure. False: the limit is exceeded, and the job is to end. `now` must not decrease
+  // between calls.
   bool Spend(TimePoint now);
-  // The job was stopped for so long, in which nothing could fail.
+  // Excludes this much time, in which the job was stopped.
   void Shift(Duration away);
   // "3 of 10 failures within 1 h", "1 of 10 failures".
   std::string Text(TimePoint now) const;

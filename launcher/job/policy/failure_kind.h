@@ -33,11 +33,12 @@ struct WorkerEndFacts {
   std::string_view last_stderr = {};
 };
 
-// The text that tells the exception that ended a Python program from others: the last line of its
-// last traceback, with every number as 0; empty: there is none. "ValueError: rank 0 has no data".
+// The text that identifies the exception that ended a Python program: the last line of its last
+// traceback, with every number replaced by 0; empty: there is none. "ValueError: rank 0 has no
+// data".
 std::string ExceptionSignature(std::string_view last_stderr);
 
-// Whether such an exception says that others were lost, and nothing about the script.
+// Whether such an exception reports the loss of peers rather than an error of the script.
 bool IsPeerLoss(std::string_view signature);
 
 // Classifies ends, and remembers exceptions: one that workers in two places raise is the script's.

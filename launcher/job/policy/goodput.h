@@ -19,11 +19,11 @@ class Goodput {
   void NoteStart(TimePoint now);
   // A generation runs from now on, or no longer.
   void SetTraining(bool training, TimePoint now);
-  // For so long a rank of the host has waited in a collective; zero: it ended, and the wait was a
-  // part of the training. Of the generation that runs.
+  // How long a rank of the host has waited in a collective of the running generation; zero: the
+  // collective ended, and the wait counts as training.
   void SetIdle(uint32_t host, Duration idle, TimePoint now);
   void NoteEnd(TimePoint now);
-  // The job was stopped for so long, which is no time of it.
+  // Excludes this much time, in which the job was stopped.
   void Shift(Duration away);
 
   // Up to the end; zero before the start.

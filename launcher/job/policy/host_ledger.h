@@ -1,7 +1,7 @@
-// HostLedger: which hosts and slots failed, how often, and from when on they may be used again. A
-// worker that fails costs its slot a short rest; a host is put aside only when its agent is lost or
-// cannot be reached, or when the user has named a range for it. Nothing is put aside for ever.
-// Pure; one thread.
+// HostLedger: which hosts and slots failed, how often, and from when on they may be used again.
+// After a failed worker its slot has a short cooldown. A host has one only when its agent is lost
+// or cannot be reached, or when the user gave a cooldown range. Every cooldown ends. Pure; one
+// thread.
 #ifndef HVD_LAUNCHER_JOB_POLICY_HOST_LEDGER_H_
 #define HVD_LAUNCHER_JOB_POLICY_HOST_LEDGER_H_
 
@@ -31,19 +31,19 @@ class HostLedger {
   // A worker failed by itself. With a range the whole host rests, as in horovodrun; workers that
   // fail while it does are the same failure.
   void NoteWorkerFailure(const std::string& host, uint32_t slot, TimePoint now);
-  // A worker did well there, so that the next failure of this slot or host is its first again. A
-  // host that rests goes on resting.
+  // A worker succeeded there: the next failure of this slot or host counts as its first. A cooldown
+  // in progress goes on.
   void NoteGood(const std::string& host, uint32_t slot, TimePoint now);
 
-  // The job was stopped for so long: cooldowns are over as much later.
+  // The job was stopped for this long: cooldowns end that much later.
   void Shift(Duration away);
 
   bool MayUse(const std::string& host, TimePoint now) const;
   // False also while the host may not be used.
   bool MayUse(const std::string& host, uint32_t slot, TimePoint now) const;
-  // From when on the host may be used; TimePoint() where nothing speaks against it.
+  // From when on the host may be used; TimePoint(): it has no cooldown.
   TimePoint UsableFrom(const std::string& host) const;
-  // When the next host or slot that is put aside may be used again; nothing if there is none.
+  // When the next cooldown of a host or slot ends; nothing if there is none.
   std::optional<TimePoint> NextChange(TimePoint now) const;
 
   // All that changes, for the record of a takeover (takeover/job_record.h), but for what GoOn makes

@@ -20,7 +20,7 @@ struct Candidate {
   uint64_t since = 0;                 // the first generation that it was in
 };
 
-// Whether `a` is more certain to have the state of the job than `b`; both are survivors.
+// Whether `a` is more likely to have the state of the job than `b`; both are survivors.
 bool IsSenior(const Candidate& a, const Candidate& b);
 
 // A generation: its members by rank.
@@ -36,12 +36,12 @@ struct Generation {
 // Of a job of fixed size: its plan, since another launcher may have placed its ranks.
 Generation GenerationOf(const Plan& plan);
 
-// The ranks of a host are in a row, and its local ranks have their order. Hosts keep their order by
-// the lowest rank that survived on them; hosts without a survivor follow by number. On a host the
-// ranks follow the seats, so that a new worker takes the place, and the device, of the one before
-// it. Rank 0 is a survivor that came first of all, so that it has the state of the job wherever any
-// rank has it: one that was new in the last generation may not have been told before that broke.
-// For its sake its host comes first, and on that host the survivors.
+// The ranks of a host are consecutive and in the order of its local ranks. Hosts keep their order
+// by the lowest rank that survived on them; hosts without a survivor follow by number. On a host
+// the ranks follow the seats, so that a new worker takes the place, and the device, of the one
+// before it. Rank 0 is a survivor that came first of all, so that it has the state of the job
+// wherever any rank has it: one that was new in the last generation may not have been told before
+// that broke. For its sake its host comes first, and on that host the survivors.
 Generation ArrangeRanks(std::vector<Candidate> candidates);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// How a worker ended, in words. Pure.
+// Texts that describe how a worker ended. Pure.
 #ifndef HVD_LAUNCHER_JOB_REPORT_DESCRIBE_END_H_
 #define HVD_LAUNCHER_JOB_REPORT_DESCRIBE_END_H_
 

@@ -14,7 +14,7 @@ namespace hvd {
 std::string IsolatingOption(const std::vector<std::string>& command);
 
 // A line for the report on a failed rank, or "". `port_taken` says who has the port of MASTER_PORT;
-// empty: nobody else. Pure.
+// empty: no other process. Pure.
 std::string FailureHint(const std::vector<std::string>& command, std::string_view last_stderr,
                         const std::string& port_taken = "");
 

@@ -13,15 +13,15 @@ namespace hvd {
 // its peers did then (first_cause.h).
 std::optional<uint32_t> FirstFailedRank(const JobState& state);
 
-// Its exception says so, in a job without generations: of what ranks have seen that use another
-// runtime than ours, only their words tell.
+// Its exception says so, in a job without generations: what ranks with another runtime than ours
+// have seen is known from their output alone.
 bool SaysThatAPeerWasLost(const JobState& state, const RankRecord& rank);
 
 // The signal that asked the ranks to stop after their step; 0: none did.
 int StopSignal(const JobState& state);
 
-// Neither a signal nor a limit ended the job: its last output may wait until it is read. Otherwise
-// finish_limit is enough.
+// Neither a signal nor a limit ended the job, so its last output may wait until it is read.
+// Otherwise it waits for finish_limit at most.
 bool EndedByItself(const JobState& state);
 
 // The exit code of hvdrun, once the phase is kDone.

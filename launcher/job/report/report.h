@@ -1,4 +1,5 @@
-// The last block on the screen: why the job ended, by which rank, where, and its last words. Pure.
+// The last block on the screen: why the job ended, which rank caused it, on which host, and its
+// last output. Pure.
 #ifndef HVD_LAUNCHER_JOB_REPORT_REPORT_H_
 #define HVD_LAUNCHER_JOB_REPORT_REPORT_H_
 
@@ -9,11 +10,11 @@
 
 namespace hvd {
 
-// How many ranks did not end well by themselves, other than the cause.
+// Number of ranks, other than the cause, that did not exit successfully on their own.
 size_t CountEndedBecause(const JobState& state, uint32_t cause);
 
-// Where the traceback of the rank that failed is: in the report, or, where the user sees it just
-// above, not again: the report has its exception alone.
+// Where the traceback of the failed rank is shown: in the report; or just above it on the screen,
+// in which case the report has only the exception.
 enum class TracebackPlace { kInReport, kAbove };
 
 // Lines for stderr, or nothing when the job did well.

@@ -21,8 +21,8 @@
 
 namespace hvd {
 
-// A host that was listed once. One that is lost, or leaves the list, and comes back is another one,
-// with another number and another agent.
+// A host that was listed. One that is lost or leaves the list and comes back is a new host, with a
+// new number and a new agent.
 struct ElasticHost {
   HostSlots listing;    // as its source named it last
   uint32_t slots = 0;   // that it has; 0: its agent has not told yet
@@ -89,13 +89,13 @@ struct ElasticState {
     return stop_asked && (limits.elastic || notice == CommitNotice::kActing);
   }
 
-  // All workers are started again together where one is lost.
+  // All workers are restarted together when one is lost.
   bool RestartsInJob() const {
     return limits.restart == RestartMode::kInJob ||
            (limits.restart == RestartMode::kAuto && !any_joined);
   }
 
-  // hvdrun and its workers were stopped for so long, which counts for no limit.
+  // hvdrun and its workers were stopped for this long, which counts towards no limit.
   void Shift(Duration away);
 
   std::optional<TimePoint> ledger_changes_at;  // when a host or a slot may be used again

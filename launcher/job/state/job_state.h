@@ -31,8 +31,8 @@ namespace hvd {
 struct JobOptions {
   // From SIGINT to SIGTERM, and from SIGTERM to SIGKILL.
   Duration terminate_grace = std::chrono::seconds(3);
-  // How long ranks that lost a peer may go on by themselves, so that they can report what happened
-  // to them.
+  // How long ranks that lost a peer may continue on their own, so that they can report what
+  // happened.
   Duration survivor_grace = std::chrono::seconds(1);
   StageLimits stages = StageLimits::Default();
   bool prove_addresses = false;  // between the hosts, before anything is started
@@ -88,7 +88,7 @@ struct LauncherEnded {
   std::string reason;  // "ended with exit code 1"
   std::string words;   // the last of what it said; may be empty
   int exit_code = 0;
-  // Somebody ended it: the failure of a rank would have been an exit code.
+  // A signal ended it: the failure of a rank would have given an exit code.
   bool by_signal = false;
 };
 
@@ -165,9 +165,9 @@ struct JobState {
   std::optional<InitWatch> init_watch;
 
   void Move(RankRecord& rank, WorkerState to);
-  // It does not wait for a generation any more: none is to come for it.
+  // It no longer waits for a generation, because it will not be in one.
   void StopWaiting(RankRecord& rank);
-  // It is in no generation any more.
+  // It is no longer in a generation.
   void LeaveWorld(RankRecord& rank);
   // The worker that has this rank in the present generation.
   std::optional<uint32_t> WorkerOf(uint32_t rank) const;
@@ -182,7 +182,8 @@ struct JobState {
 
 // ---- events
 
-// An attempt to reach the host failed and is made again; `reason` is a sentence without its name.
+// An attempt to reach the host failed and is retried; `reason` is a sentence without the host's
+// name.
 struct HostTroubled {
   uint32_t host = 0;
   HostStage stage = HostStage::kResolve;
@@ -234,15 +235,15 @@ struct GenerationEnding {
   uint64_t generation = 0;
   RankEnding by;
 };
-// Of an elastic job: the hosts that its source names now, or why it has no answer; the former
-// answer counts then.
+// Of an elastic job: the hosts that its source lists now, or why it gave no answer; the previous
+// answer then stays in force.
 struct HostsListed {
   std::vector<HostSlots> hosts;
   std::string trouble;
   bool hopeless = false;
 };
-// For so long a rank of the host has waited in a collective of this generation; zero: none waits
-// long any more.
+// How long a rank of the host has waited in a collective of this generation; zero: none waits long
+// any more.
 struct HostIdle {
   uint32_t host = 0;
   uint64_t generation = 0;
@@ -253,8 +254,8 @@ struct CommitsHeldBy {
   uint32_t host = 0;
   CommitsHeld held;
 };
-// The ranks are to leave after the step that they are in, and may take so long; 0: as long as the
-// job's options say.
+// The ranks are to leave after their current step, within `grace`; 0: within the limit of the job's
+// options.
 struct StopAsked {
   int signal = 0;
   Duration grace{};

@@ -99,7 +99,7 @@ struct RankRecord {
   bool was_member() const { return first_generation != 0; }
   bool is_consequence() const { return parting && parting->is_consequence; }
   bool ended_by_us() const { return end && end->by_us; }
-  // By itself, in a way that the job does not put up with.
+  // It failed on its own, and the failure was not forgiven.
   bool failed() const { return !ended_by_us() && !forgiven && (loss || (end && !end->ok())); }
 };
 

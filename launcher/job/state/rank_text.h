@@ -1,4 +1,4 @@
-// Ranks, and how they ended, in the sentences of a job. Pure.
+// Texts about ranks and how they ended, for the messages of a job. Pure.
 #ifndef HVD_LAUNCHER_JOB_STATE_RANK_TEXT_H_
 #define HVD_LAUNCHER_JOB_STATE_RANK_TEXT_H_
 
