@@ -1,8 +1,8 @@
 // AgentMessages: the messages that the agents of a job send, checked and turned into events of the
 // job, or into messages to other agents.
 //
-// A host may send what concerns its own ranks; one that breaks the rules is given up, with a
-// sentence about it. One thread, that of the io_context.
+// A host may send only what concerns its own ranks; one that violates the protocol is given up,
+// with a message. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_DRIVER_AGENT_MESSAGES_H_
 #define HVD_LAUNCHER_DRIVER_AGENT_MESSAGES_H_
 
@@ -46,7 +46,7 @@ class AgentMessages {
   // A message that came over the host's own stream.
   void Receive(uint32_t host, ToDriver& message, TimePoint now);
   // Asks the agent for its time when that is due, so that departures of ranks on different hosts
-  // can be put in order.
+  // can be ordered.
   void AskTimeIfDue(uint32_t host, TimePoint now);
   // At the tick, and when a host has answered.
   void TellScriptStall(TimePoint now);
@@ -54,7 +54,7 @@ class AgentMessages {
  private:
   Status MaySay(uint32_t host, const ToDriver& message) const;
   void Take(uint32_t host, ToDriver& message);
-  // Every message without an overload of its own is an event as it is.
+  // Every message without its own overload is an event already.
   template <typename Event>
   void On(uint32_t host, const Event& event) {
     if constexpr (std::is_constructible_v<PlaceNews::News, Event>) {
@@ -110,7 +110,7 @@ class AgentMessages {
   DriverParts& parts_;
   JobActions& actions_;
   RecorderMessages recorders_;
-  TimePoint now_{};  // of the message that is being dealt with
+  TimePoint now_{};  // of the message being handled
 };
 
 }  // namespace hvd

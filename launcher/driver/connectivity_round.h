@@ -1,6 +1,6 @@
-// ConnectivityRound: the round in which the hosts of a job probe each other before anything is
-// started: which host probes which others, at which addresses each was reached, and which routes
-// are blocked. A host listens for others where they reached it. Pure.
+// ConnectivityRound: the hosts of a job probe each other before anything is started: which host
+// probes which others, at which addresses each was reached, and which routes are blocked. A host
+// listens for others where they reached it. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_CONNECTIVITY_ROUND_H_
 #define HVD_LAUNCHER_DRIVER_CONNECTIVITY_ROUND_H_
 

@@ -1,7 +1,7 @@
 // The driver: runs one job over the connections to its agents (agent_connection.h). Brings events
 // to the state machine (job.h), carries out its actions (job_actions.h), shows the workers' output
-// (screen.h) and sends stdin to the workers. One thread, beside those of the screen and of the
-// reader of stdin.
+// (screen.h) and sends stdin to the workers. One thread, apart from those of the screen and of the
+// stdin reader.
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_H_
 
@@ -12,9 +12,9 @@
 
 namespace hvd {
 
-// Returns hvdrun's exit code when nothing of the job is left. `channels` reaches the hosts of the
-// plan; `watch_hosts` is asked in an elastic job only, `make_launcher` in one whose ranks another
-// launcher starts.
+// Blocks until nothing of the job is left and returns hvdrun's exit code. `channels` reaches the
+// hosts of the plan; `watch_hosts` is asked in an elastic job only, `make_launcher` in one whose
+// ranks another launcher starts.
 int RunJob(DriverOptions options, ChannelFactory& channels,
            const HostWatchMaker& watch_hosts = nullptr,
            const LauncherMaker& make_launcher = nullptr);

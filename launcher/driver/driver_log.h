@@ -1,5 +1,5 @@
-// DriverLog: sentences of hvdrun itself on the screen, as far as the log level lets them through.
-// INFO is the story of the job, however many hosts it has; --verbose is the level DEBUG.
+// DriverLog: messages of hvdrun itself on the screen, filtered by the log level. The number of INFO
+// lines does not grow with the number of hosts; --verbose is the level DEBUG.
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_LOG_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_LOG_H_
 
@@ -14,7 +14,7 @@
 
 namespace hvd {
 
-// The words of a command on one line.
+// The arguments of a command on one line.
 std::string CommandText(const std::vector<std::string>& command);
 
 LogLevel LogLevelOf(const Settings& settings);

@@ -1,5 +1,4 @@
-// All that a job is started with: the plan, the settings and all that belongs to its hosts. A plain
-// value.
+// What a job is started with: the plan, the settings and the data of its hosts. A plain value.
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 
@@ -37,7 +36,7 @@ struct DriverOptions {
   std::string master_address;                  // for torch.distributed; empty: this machine
   uint32_t master_port = 0;                    // 0: none
   std::vector<DriverHost> hosts;               // by host of the plan
-  // The same hosts, as they were named: the plan is a draft until their agents are connected.
+  // The same hosts as the user named them: the plan is a draft until their agents are connected.
   std::vector<HostSlots> named_hosts;
   std::vector<std::string> interfaces;     // for connections between hosts; empty: all
   uint16_t first_port = 0, last_port = 0;  // both 0: any
@@ -52,11 +51,11 @@ struct DriverOptions {
   std::optional<TakeoverRecord> taken_over;  // of the hvdrun that was killed
   ElasticLimits elastic;  // of an elastic job; its plan has no hosts before it begins
 
-  // So many workers there may be at a time.
+  // Maximum number of workers at a time.
   uint32_t most_ranks() const {
     return elastic.elastic ? elastic.max_np + elastic.spares : plan.size();
   }
-  // A host that is known by now is not this machine.
+  // At least one of the hosts known so far is not this machine.
   bool any_remote() const { return std::ranges::any_of(hosts, &DriverHost::remote); }
   // The ranks of different hosts need the network.
   bool several_machines() const;

@@ -1,6 +1,6 @@
-// DriverParts: the parts of a running driver. Driver (driver.h) brings in what happens,
-// AgentMessages what agents send, and JobActions carries out what the job decides; all three work
-// on these parts.
+// DriverParts: the parts of a running driver. Driver (driver.h) passes in events, AgentMessages
+// handles what agents send, and JobActions carries out what the job decides; all three work on
+// these parts.
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_PARTS_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_PARTS_H_
 
@@ -53,17 +53,17 @@ struct DriverParts {
   bool elastic() const { return options.elastic.elastic; }
   // Makes room for one more host of an elastic job, which the state knows already.
   void AddHost(const HostSlots& listing);
-  // A file for the timeline of the job, or a part of it; null, and said, where it cannot be
-  // written.
+  // Opens a file for the timeline of the job, or for a part of it; null, after a message to the
+  // user, if it cannot be written.
   std::unique_ptr<TimelineService> OpenTimelineFile(const std::string& path, uint64_t most_bytes,
                                                     uint64_t most_steps, TimePoint now);
-  // True: the job has failed and its last events are wanted in a file, which is open from now on.
+  // True: the job has failed and its last events are to be written to a file, which is now open.
   bool BeginFailureDump(TimePoint now);
   LiveService::Hooks LiveHooks();
   std::vector<uint32_t> HostsAtWork() const;
   // hvdrun got SIGUSR1 or SIGUSR2, which warn.
   void ForwardToRanks(int signal);
-  // Messages that the user is told of while the job goes on.
+  // Messages that are shown to the user while the job continues.
   void HandleWarning(uint32_t host, const SignalForwarded& answer, TimePoint now);
   void HandleWarning(uint32_t host, const MasterPortTaken& taken, TimePoint now);
   void TellUnlessEnding(const std::string& sentence);
@@ -94,7 +94,7 @@ struct DriverParts {
   // By host: the port for MASTER_PORT that its agent holds, and the facts that it reported.
   std::vector<uint32_t> free_ports;
   std::vector<AgentFacts> facts;
-  // A clause on the stranger who listens at the port of MASTER_PORT.
+  // A clause about the other user's server that listens at MASTER_PORT.
   std::optional<std::string> port_taken;
   // Nothing of the job is left, but cleanups may still run.
   bool job_over = false;

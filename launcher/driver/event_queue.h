@@ -1,5 +1,5 @@
-// EventQueue: the events of a job, handled one after another: what is done about one may cause
-// others, and these wait until all of it is done.
+// EventQueue: the events of a job, handled one after another: events caused by the handling of one
+// wait until that is done.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_DRIVER_EVENT_QUEUE_H_
@@ -17,7 +17,7 @@ class EventQueue {
  public:
   explicit EventQueue(std::function<void(const JobEvent&)> handle) : handle_(std::move(handle)) {}
 
-  // Handles the event: at once, or after those that are waiting where one is being handled.
+  // Handles the event at once, or, if another is being handled, after those already queued.
   void Push(JobEvent event) {
     events_.push_back(std::move(event));
     if (std::exchange(draining_, true)) return;

@@ -5,7 +5,7 @@
 //   to hvdrun    u64 length, the function
 //   from hvdrun  u32 worker, u32 rank, u32 length, a piece of what the worker wrote
 //
-// Numbers are little-endian. What the bytes mean is between the two ends.
+// Numbers are little-endian. hvdrun does not interpret the bytes.
 #ifndef HVD_LAUNCHER_DRIVER_FUNCTION_CHANNEL_H_
 #define HVD_LAUNCHER_DRIVER_FUNCTION_CHANNEL_H_
 
@@ -23,7 +23,7 @@
 
 namespace hvd {
 
-// So large a function may be: it travels in one message to each host.
+// Maximum size of a function, which is sent to each host in one message.
 inline constexpr uint64_t kMostFunctionBytes = 48 * 1024 * 1024;
 
 // Reads the function, before anything else is read. kAborted: the caller is gone.
@@ -36,15 +36,15 @@ std::string FunctionPieceHead(uint32_t worker, uint32_t rank, uint32_t length);
 // One thread, that of the io_context.
 class FunctionChannel {
  public:
-  // Takes the socket. `on_passed` hears how many bytes of log have gone to the caller, by host;
-  // `on_caller_gone` that the process in horovod.run() has ended.
+  // Takes the socket. `on_passed` gets the number of bytes of output that were sent to the caller,
+  // by host; `on_caller_gone` is called when the process in horovod.run() has ended.
   FunctionChannel(asio::io_context& io, int fd,
                   std::function<void(uint32_t host, uint64_t bytes)> on_passed,
                   std::function<void()> on_caller_gone);
 
-  // A piece of what a worker wrote, which came in a message of so many bytes.
+  // A piece of what a worker wrote; `receipt` has its host and the size of its message.
   void Pass(OutputReceipt receipt, uint32_t worker, uint32_t rank, std::string_view bytes);
-  // Waits until the caller has got everything, or is gone, or the time is over. Last call.
+  // Blocks until the caller has received everything, has gone, or `limit` has passed. Last call.
   void Finish(std::chrono::milliseconds limit);
 
  private:

@@ -19,11 +19,11 @@ class JobActions {
   explicit JobActions(DriverParts& parts) : parts_(parts) {}
 
   void Execute(const JobAction& action, TimePoint now);
-  // The workers of a job that was taken over run already.
+  // For a job that was taken over, whose workers are running already.
   void UseRunning() { FormTree(); }
   // The same of an elastic job; `hosts`: whose agents have their part of it.
   void UseRunning(const std::set<uint32_t>& hosts);
-  // The agent of the host is to wait for another hvdrun when this one is gone.
+  // Has the agent of the host wait for another hvdrun if this one dies.
   void AwaitSuccessorAt(uint32_t host);
 
  private:

@@ -13,8 +13,8 @@
 
 namespace hvd {
 
-// Ranks in their order; of an elastic job those that have not ended. Counters and rates are for the
-// agents to tell.
+// Ranks in their order; of an elastic job those that have not ended. Counters and rates come from
+// the agents.
 JobView OutlineOf(const JobState& state, const std::string& job_id);
 
 // For `hvdrun ps`: the ranks of the job, not the workers that it ever had, and those that run.

@@ -1,4 +1,4 @@
-// The limits of a job and of its connections, by its settings.
+// The limits of a job and of its connections, from its settings.
 #ifndef HVD_LAUNCHER_DRIVER_JOB_SETTINGS_H_
 #define HVD_LAUNCHER_DRIVER_JOB_SETTINGS_H_
 
@@ -13,12 +13,12 @@ namespace hvd {
 JobOptions JobOptionsOf(const DriverOptions& options);
 // Of the connection to a host of the plan.
 Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host);
-// How long a route between two hosts may be silent: a job that may lose its connections to agents
-// for a while may lose those between its hosts as long.
+// How long a route between two hosts may be silent. A job that tolerates lost connections to agents
+// for some time tolerates those between hosts for as long.
 Duration RouteSilenceLimit(const Settings& settings);
 // How long an agent that lost its parent in the tree keeps its place in the job.
 Duration LostParentLimit(const Settings& settings);
-// How long ranks that use collectives of another library may show nothing; 0: for ever.
+// How long ranks that use another library's collectives may show no progress; 0: no limit.
 int64_t ScriptWarningMs(const Settings& settings);
 // 0 and more; "for ever" without overflow.
 Duration SecondsOf(double seconds);

@@ -1,4 +1,4 @@
-// The settings about the network between the hosts of a job. Pure.
+// The settings for the network between the hosts of a job. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_NETWORK_SETTINGS_H_
 #define HVD_LAUNCHER_DRIVER_NETWORK_SETTINGS_H_
 
@@ -24,8 +24,8 @@ struct NetworkSettings {
   std::vector<std::string> interfaces;  // empty: all
   PortRange ports;
 };
-// kInvalidArgument: one sentence that names the option. `names_come_late`: as the names of pods do;
-// elsewhere a name of which the name server knows nothing is misspelt.
+// kInvalidArgument: one sentence that names the option. `names_come_late`: names may become
+// resolvable later, as those of pods do; otherwise an unknown name is taken for a misspelt one.
 Result<NetworkSettings> ReadNetwork(const Settings& settings, bool names_come_late);
 
 }  // namespace hvd

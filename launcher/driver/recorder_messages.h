@@ -1,6 +1,5 @@
 // RecorderMessages: the messages of agents about the recorders of their ranks: records for the
-// timeline, rings for the dump of a job that has failed, counts and rings for those who look at the
-// job.
+// timeline, rings for the dump of a job that has failed, counters and rings for live views.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_DRIVER_RECORDER_MESSAGES_H_

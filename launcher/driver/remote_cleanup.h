@@ -1,7 +1,7 @@
 // RemoteCleanup: ends what is left of a job on a host that is lost, by a side command over a
-// connection of its own (side_command.h). An agent that is stopped neither ends nor notices that
-// its driver is gone, and its warden may be stopped with it; SSH mostly still works there. Where it
-// does not, the agent is cut off and ends its workers itself.
+// separate connection (side_command.h). A stopped agent neither ends nor notices that its driver is
+// gone, and its warden may be stopped, too; SSH to that host usually still works. If it does not,
+// the agent is cut off and ends its workers itself.
 //
 // One thread, the channel's.
 #ifndef HVD_LAUNCHER_DRIVER_REMOTE_CLEANUP_H_
@@ -20,17 +20,16 @@ namespace hvd {
 
 class RemoteCleanup final : public ChannelObserver {
  public:
-  // The limits for a host that does not even answer, which is the usual case, and for one that
-  // does.
+  // The limits for a host that does not answer, which is the usual case, and for one that does.
   static constexpr Duration kReachLimit = std::chrono::seconds(4);
   static constexpr Duration kLimit = std::chrono::seconds(8);
 
   // `on_over` is called once, from the channel's last call: nothing of the channel is left, and
-  // reason() says how it went.
+  // reason() has the outcome.
   RemoteCleanup(std::unique_ptr<HostChannel> channel, TimePoint now, std::function<void()> on_over);
 
   void Open() { channel_->Open(*this); }
-  // Gives up what has lasted too long. Call at due() or later.
+  // Gives up a cleanup that has exceeded its limit. Call at due() or later.
   void Tick(TimePoint now);
   TimePoint due() const { return over_ || cut_ ? TimePoint::max() : due_; }
   bool over() const { return over_; }
@@ -50,7 +49,7 @@ class RemoteCleanup final : public ChannelObserver {
   std::string reason_;
 };
 
-// The cleanups of a job, which run beside each other and beside the end of the job.
+// The cleanups of a job, which run concurrently with each other and with the end of the job.
 class RemoteCleanups {
  public:
   // Begins one. `on_over` gets the reason, as RemoteCleanup has it.

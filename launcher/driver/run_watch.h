@@ -1,4 +1,4 @@
-// RunWatch: notices that hvdrun itself was not run for a while: it was stopped (SIGSTOP), or its
+// RunWatch: detects that hvdrun itself did not run for a while: it was stopped (SIGSTOP), or its
 // machine was suspended. Pure; one thread.
 #ifndef HVD_LAUNCHER_DRIVER_RUN_WATCH_H_
 #define HVD_LAUNCHER_DRIVER_RUN_WATCH_H_
@@ -11,12 +11,12 @@ namespace hvd {
 
 class RunWatch {
  public:
-  // Look is to be called so often at least.
+  // Maximum interval between calls of Look.
   static constexpr Duration kEvery = std::chrono::seconds(1);
-  // A busy machine may be late by so much.
+  // Tolerance for a busy machine.
   static constexpr Duration kLate = std::chrono::seconds(2);
 
-  // How long nothing was run since the last call; zero where that is no longer than it may be.
+  // How long hvdrun did not run since the last call; zero if the delay is within the tolerance.
   Duration Look(TimePoint now) {
     const Duration since = last_ ? now - *last_ : Duration{};
     last_ = now;

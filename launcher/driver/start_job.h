@@ -1,4 +1,4 @@
-// StartJob messages: they tell the agent of a host what it starts.
+// Makes the StartJob messages, which tell the agent of a host what to start.
 #ifndef HVD_LAUNCHER_DRIVER_START_JOB_H_
 #define HVD_LAUNCHER_DRIVER_START_JOB_H_
 
@@ -20,14 +20,14 @@ StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOption
 // Both: the job's part on one host.
 StartJob StartJobFor(const DriverOptions& options, uint32_t host);
 
-// PATH as the workers get it, and as their command is looked for. Pure.
+// The PATH that the workers get and in which their command is looked up. Pure.
 std::string PathOfWorkers(const DriverOptions& options);
 
-// A sentence when the kernel would not take the workers' arguments and variables.
+// Not ok: the kernel would reject the workers' arguments and variables as too long.
 Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths);
 
-// A sentence when this process may have too few descriptors for an agent to start; each rank and
-// host needs some more.
+// Not ok: this process may open too few descriptors for an agent to start; each rank and host needs
+// some more.
 Status CheckDescriptorLimit();
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// StockWorlds: gives workers of stock Horovod what they need to meet: a rendezvous (stock/) that
-// they reach, and in it the places of each of their worlds.
+// StockWorlds: runs the rendezvous (stock/) of workers of stock Horovod and publishes the places of
+// each of their worlds in it.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_DRIVER_STOCK_WORLDS_H_
@@ -23,23 +23,23 @@ namespace hvd {
 
 class StockWorlds {
  public:
-  // From which address this machine speaks to a host; empty: not known. May take its time.
+  // The address from which this machine reaches a host; empty: not known. May block.
   using AskAddress = std::function<std::string(const std::string& host)>;
 
   // `options` outlives this object, and knows all hosts that have a place.
   StockWorlds(asio::io_context& io, const DriverOptions& options,
               AskAddress ask = OwnAddressTowards);
 
-  // Before a host gets a place. `then` is called when Begin() needs to ask nobody about it: at
-  // once, or by the io_context.
+  // Before a host gets a place. `then` is called when Begin() has no more to ask about it: at once,
+  // or by the io_context.
   void Learn(uint32_t host, std::function<void()> then);
   // The workers at these places are about to start. Not ok: a sentence.
   Status Begin(const std::vector<Placement>& places);
   // One of them failed.
   void Break() { server_.rendezvous().Break(); }
-  // Where the workers of a host that has a place find the rendezvous: "10.0.0.1:4711".
+  // The address of the rendezvous for the workers of a host that has a place: "10.0.0.1:4711".
   std::string AddressFor(uint32_t host) const;
-  // The notice that the user has to see, once.
+  // A notice for the user, once; then empty.
   std::string TakeNotice();
 
  private:

@@ -1,8 +1,8 @@
-// AgentConnection: the driver's connection to the agent of one host: the channel, a login shell's
-// output in it first, the stream, and the heartbeat. Turns the channel's bytes into messages for an
-// observer, which knows what they mean for a job. With a grace, a channel that is lost while the
-// job runs is made anew and the stream goes on over it (reconnect_policy.h, side_command.h); the
-// observer learns that the host is away and that it is back.
+// AgentConnection: the driver's connection to the agent of one host: the channel, whose first bytes
+// may be a login shell's output, the stream, and the heartbeat. Turns the channel's bytes into
+// messages for an observer. With a grace, a channel that is lost while the job runs is
+// re-established and the stream continues over it (reconnect_policy.h, side_command.h); the
+// observer is told that the host is away and that it is back.
 //
 // Owns the channels; the observer outlives it. One thread, the channel's: the observer is called on
 // it, perhaps from inside Open, and may call back from there.
@@ -39,7 +39,7 @@ namespace hvd {
 struct Heartbeat {
   Duration every = std::chrono::seconds(2);
   int limit_seconds = 0;
-  Duration grace{};  // for how long a lost connection is tried again; 0: not at all
+  Duration grace{};  // how long to retry a lost connection; 0: not at all
 };
 
 // Observes the connections to many hosts; `host` is the number of the one concerned.
@@ -47,22 +47,22 @@ class AgentConnectionObserver {
  public:
   virtual ~AgentConnectionObserver() = default;
   virtual void OnHostStage(uint32_t host, HostStage stage) = 0;
-  // An attempt failed in this stage and is made again; `reason` is why it failed.
+  // An attempt failed in this stage and is retried; `reason` is why it failed.
   virtual void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) = 0;
   // How the host is reached, for --verbose.
   virtual void OnHostNote(uint32_t host, const std::string& text) = 0;
-  // A worker's output, which took so many bytes of the stream's credit. The view is gone after the
-  // call.
+  // A worker's output, which used `message_bytes` of the stream's credit. The view is valid during
+  // the call only.
   virtual void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) = 0;
   // Any other message.
   virtual void OnMessage(uint32_t host, ToDriver message) = 0;
-  // After the messages that came at once.
+  // After the messages that arrived together.
   virtual void OnReadOver(uint32_t host) = 0;
-  // The connection to its agent is lost, and tried again; messages sent meanwhile arrive later.
-  // `reason` as below.
+  // The connection to its agent is lost and is being re-established; messages sent meanwhile arrive
+  // later. `reason` as below.
   virtual void OnHostAway(uint32_t host, const std::string& reason) = 0;
   virtual void OnHostBack(uint32_t host, Duration away) = 0;
-  // An installed hvdrun was not run there, because strangers could have changed it; `what` is the
+  // An installed hvdrun was not run there, because other users could have changed it; `what` is the
   // sentence (ParseScriptSkips).
   virtual void OnHvdrunSkipped(uint32_t host, const std::string& what) = 0;
   // Last call. `reason` is one sentence without the host's name; empty when the agent had reported
@@ -72,23 +72,23 @@ class AgentConnectionObserver {
 
 class AgentConnection final {
  public:
-  // `job` tells this agent's stream from others.
+  // `job` distinguishes this agent's stream from others.
   AgentConnection(AgentConnectionObserver& observer, uint32_t host, uint64_t job,
                   HostTransport transport, Heartbeat heartbeat);
   ~AgentConnection();
 
   void Open();
-  // Begins a stream with the agent of a driver that was killed, which waits there for `key`.
-  // `first` is the first message. OnHostBack is not called for it. It is tried for `grace`.
+  // Begins a stream with the agent of a driver that was killed, which waits at `there` for `key`.
+  // `first` is the first message. OnHostBack is not called. Retried for `grace`.
   void OpenAsSuccessor(const AgentPath& there, std::string key, const TakeOver& first,
                        Duration grace);
   // Empty until the agent has reported it.
   const AgentPath& there() const { return there_; }
   // The agent is to wait for another driver when this one is gone.
   void NoteSuccessor() { awaited_ = true; }
-  // Goes nowhere once the host has ended.
+  // Does nothing once the host has ended.
   void Send(const ToAgent& message);
-  // So many bytes of OnOutput's messages were dealt with: the agent may send as many again.
+  // `count` bytes of OnOutput's messages were processed: the agent may send as many more.
   void ReturnCredit(size_t count);
   // Call at NextTick() or later; it is earlier after OnHostAway.
   void Tick();
@@ -131,8 +131,8 @@ class AgentConnection final {
   uint32_t host_;
   Stream stream_;
   std::shared_ptr<BundleFeed> feed_;  // while the host receives hvdrun
-  int asked_ = 0;                     // so often it asked for that
-  int skipped_ = 0;                   // so often a hvdrun there was not run (OnHvdrunSkipped)
+  int asked_ = 0;                     // number of requests for it
+  int skipped_ = 0;                   // installed copies of hvdrun that the host skipped
   HostTransport transport_;
   Heartbeat heartbeat_;
   std::string resume_key_;                  // empty: a lost connection is not made anew

@@ -1,5 +1,5 @@
-// ReconnectPolicy: for how long and how often a lost connection to a host is tried again, and the
-// sentences for the user. Pure: the owner brings the time and the jitter.
+// ReconnectPolicy: how long and how often a lost connection to a host is retried, and the messages
+// for the user. Pure: the owner passes in the time and the jitter.
 #ifndef HVD_LAUNCHER_DRIVER_AGENTS_RECONNECT_POLICY_H_
 #define HVD_LAUNCHER_DRIVER_AGENTS_RECONNECT_POLICY_H_
 
@@ -11,11 +11,11 @@ namespace hvd {
 
 class ReconnectPolicy {
  public:
-  // How long one try may take, until the agent has answered.
+  // Limit of one attempt, until the agent has answered.
   static constexpr Duration kTryLimit = std::chrono::seconds(10);
 
-  // `reason`: why the connection was lost, one sentence without the host's name. The first try is
-  // due at once.
+  // `reason`: why the connection was lost, one sentence without the host's name. The first attempt
+  // is due at once.
   ReconnectPolicy(std::string reason, Duration grace, TimePoint now);
 
   const std::string& reason() const { return reason_; }
@@ -28,7 +28,7 @@ class ReconnectPolicy {
   // to 1.
   void OnFailure(const std::string& reason, TimePoint now, double chance);
 
-  // While trying: when this try has lasted too long. Otherwise: when the next is due. Never after
+  // While trying: the deadline of this attempt. Otherwise: when the next one is due. Never after
   // the end.
   TimePoint due() const;
 

@@ -1,5 +1,5 @@
-// ForwardedSignals: the signals that warn (SIGUSR1, SIGUSR2) on their way to the ranks, and the
-// line for the user when no rank handles one. Pure.
+// ForwardedSignals: forwards warning signals (SIGUSR1, SIGUSR2) to the ranks and makes the line for
+// the user when no rank handles one. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_SERVICES_FORWARDED_SIGNALS_H_
 #define HVD_LAUNCHER_DRIVER_SERVICES_FORWARDED_SIGNALS_H_
 

@@ -20,7 +20,7 @@ class RankTroubles {
   // A route between two hosts is broken after it was silent for `limit`.
   explicit RankTroubles(Duration limit) : silent_routes_(limit) {}
 
-  // Takes a report of `host`; the event that follows at once, if any.
+  // Handles a report of `host`; returns the event that follows at once, if any.
   std::optional<JobEvent> Take(const Plan& plan, uint32_t host, uint64_t generation,
                                const Trouble& trouble, TimePoint now);
   // When TakeBroken may return something; TimePoint::max(): never, as it is now.

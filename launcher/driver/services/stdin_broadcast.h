@@ -1,5 +1,5 @@
 // StdinBroadcast: flow control of what hvdrun reads on its stdin and sends to the hosts whose ranks
-// read it. The host whose workers read most slowly decides how much more is read. Pure.
+// read it. The host with the slowest readers limits how much more is read. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_SERVICES_STDIN_BROADCAST_H_
 #define HVD_LAUNCHER_DRIVER_SERVICES_STDIN_BROADCAST_H_
 
@@ -19,7 +19,7 @@ std::vector<uint32_t> HostsThatReadStdin(const Plan& plan, StdinTo to);
 
 class StdinBroadcast {
  public:
-  // How many bytes may be on their way to the workers.
+  // Maximum number of bytes in flight to the workers.
   static constexpr uint64_t kWindow = 256 * 1024;
 
   explicit StdinBroadcast(const std::vector<uint32_t>& readers) {
@@ -27,9 +27,9 @@ class StdinBroadcast {
   }
 
   std::vector<uint32_t> readers() const;
-  // So many bytes more were sent to every reader.
+  // `bytes` more bytes were sent to every reader.
   void NoteSent(size_t bytes) { sent_ += bytes; }
-  // The workers of `host` have read so many bytes more. Returns how many more hvdrun may read now;
+  // The workers of `host` have read `bytes` more bytes. Returns how many more hvdrun may read now;
   // kInvalidArgument: the workers read more than they were sent.
   Result<uint64_t> Take(uint32_t host, uint64_t bytes);
 

@@ -1,6 +1,7 @@
 // TimelineService: the timeline of a job as the driver writes it: records of all hosts on the
-// driver's clock, in a file that a thread of its own writes. A slow disk holds up nothing: an agent
-// sends more only after its records are in the file, and its rings overwrite and count the rest.
+// driver's clock, in a file that a thread of its own writes. A slow disk blocks nothing else: an
+// agent sends more only after its records are in the file; meanwhile its rings overwrite the oldest
+// events and count them.
 //
 // The public calls come from one thread.
 #ifndef HVD_LAUNCHER_DRIVER_SERVICES_TIMELINE_SERVICE_H_
