@@ -26,7 +26,8 @@ struct AgentOptions {
   UniqueFd user_stdin;  // for rank 0, if it is here; invalid: what hvdrun reads comes as messages
 };
 
-// Returns when nothing of the job is left on this host: 0 when the driver ended it, 1 otherwise.
+// Blocks until nothing of the job is left on this host. Returns 0 when the driver ended it, 1
+// otherwise.
 int RunAgent(AgentOptions options);
 
 }  // namespace hvd

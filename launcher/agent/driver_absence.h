@@ -1,6 +1,6 @@
-// DriverAbsence: the decisions of an agent while it has no connection to its driver, or hears
-// nothing over it: how long the driver may stay away, how much output of the workers is kept for it
-// meanwhile, and when its silence means that it is lost. Pure: the time is passed in.
+// DriverAbsence: the decisions of an agent while it has no connection to its driver, or receives
+// nothing over it: how long the driver may stay away, how much output of the workers is kept for
+// it, and when silence means that it is lost. Pure: the time is passed in.
 #ifndef HVD_LAUNCHER_AGENT_DRIVER_ABSENCE_H_
 #define HVD_LAUNCHER_AGENT_DRIVER_ABSENCE_H_
 
@@ -14,18 +14,18 @@ namespace hvd {
 
 class DriverAbsence {
  public:
-  // The bytes that workers may print while there is no connection; then they wait.
+  // Bytes that workers may print while there is no connection; then they block.
   static constexpr size_t kMostHeldBytes = 1024 * 1024;
-  // A job that is ending anyway waits no longer for its driver.
+  // Limit of the wait for the driver in a job that is already ending.
   static constexpr Duration kEndingGrace = std::chrono::seconds(5);
 
-  // For so long the driver may stay away; 0: a lost connection is the end.
+  // How long the driver may stay away; 0: a lost connection ends the job here.
   void set_grace(Duration grace) { grace_ = grace; }
   // The driver has begun to end the job.
   void NoteEnding() { ending_ = true; }
   // The workers are stopped, and so is the driver: its silence means nothing.
   void set_paused(bool paused) { paused_ = paused; }
-  // For so long the driver may be silent; 0: for ever.
+  // How long the driver may be silent; 0: no limit.
   void set_silence_limit(Duration limit) { silence_limit_ = limit; }
 
   bool away() const { return away_; }
@@ -38,7 +38,7 @@ class DriverAbsence {
   Duration grace() const { return ending_ ? std::min(grace_, kEndingGrace) : grace_; }
   // The driver is back.
   void End() { away_ = false; }
-  // It will not come back: from now on output is dropped.
+  // The driver will not come back: output is dropped from now on.
   void GiveUp() { over_ = true; }
   bool over() const { return over_; }
 

@@ -1,7 +1,6 @@
 // DriverConnection: an agent's stream to its driver. Sends messages and output as the driver grants
-// credit; when the connection is lost and the driver may come back (resume_listener.h), the stream
-// goes on over the next connection, and output is kept meanwhile, up to a limit
-// (driver_absence.h).
+// credit. When the connection is lost and the driver may come back (resume_listener.h), the stream
+// continues over the next connection; until then output is kept, up to a limit (driver_absence.h).
 //
 // One thread, that of the io_context; the owner is called from it, and outlives this object.
 #ifndef HVD_LAUNCHER_AGENT_DRIVER_CONNECTION_H_
@@ -31,7 +30,7 @@ class DriverConnectionOwner {
  public:
   virtual ~DriverConnectionOwner() = default;
   virtual void OnDriverMessage(ToAgent message) = 0;
-  // After the messages that came at once.
+  // After the messages that arrived together.
   virtual void OnDriverMessagesOver() = 0;
   // Something was sent or kept: HoldsOutput() may have changed.
   virtual void OnDriverFlushed() = 0;
@@ -39,7 +38,7 @@ class DriverConnectionOwner {
   virtual void OnDriverTick() = 0;
   // The connection is lost and the driver may come back; a sentence for the log.
   virtual void OnDriverAway(const std::string& reason) = 0;
-  // The driver is gone for good. Perhaps more than once.
+  // The driver is gone for good. May be called more than once.
   virtual void OnDriverGone(const std::string& reason) = 0;
 };
 
@@ -52,7 +51,7 @@ class DriverConnection {
   void Open(UniqueFd input, UniqueFd output);
   // The same with a connection that the agent has made; the end of `lifeline` is its end, too.
   void Open(SealedLine line, UniqueFd lifeline);
-  // The driver is not waited for any more, and nothing is sent to it.
+  // Stops waiting for the driver and sends nothing more to it.
   void GiveUp();
 
   void Send(const ToDriver& message);
@@ -63,7 +62,7 @@ class DriverConnection {
   // sent once more.
   void SendKept(const std::vector<OutputPrinted>& printed);
   void NotePrinted(const OutputPrinted& printed) { kept_.NotePrinted(printed); }
-  // Sends what the connection takes now.
+  // Sends as much as the connection accepts now.
   void Flush();
 
   // Output waits for credit, or for a connection: workers should not print more.
@@ -77,7 +76,7 @@ class DriverConnection {
     generation_ = generation;
     stream_.set_epoch(generation);
   }
-  // Both sides of the connection notice silence within this limit; 0: this side never does.
+  // The limit within which both sides of the connection detect silence; 0: this side does not.
   void SetSilenceLimit(Duration limit);
   // The driver may come back to listener_address(). Not ok: it cannot, and why.
   Status Await(AwaitDriver await);

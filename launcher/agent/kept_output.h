@@ -1,6 +1,5 @@
-// KeptOutput: what workers have printed and hvdrun may not have printed yet, kept by the agent for
-// a driver that takes over. A place in the output of a worker's stream is the number of bytes since
-// it started. Pure.
+// KeptOutput: output of workers that hvdrun may not have printed yet, kept by the agent for a
+// driver that takes over. Positions in a worker's stream are in bytes since it started. Pure.
 #ifndef HVD_LAUNCHER_AGENT_KEPT_OUTPUT_H_
 #define HVD_LAUNCHER_AGENT_KEPT_OUTPUT_H_
 
@@ -18,14 +17,14 @@ namespace hvd {
 
 class KeptOutput {
  public:
-  // Before the first Add: without it nothing is kept.
+  // Call before the first Add; otherwise nothing is kept.
   void Enable() { enabled_ = true; }
 
   // The two pieces follow each other.
   void Add(uint32_t rank, OutputStream stream, std::string_view first, std::string_view second);
-  // So far it has been printed. Less than before changes nothing.
+  // Output up to there has been printed. A smaller position than before changes nothing.
   void NotePrinted(const OutputPrinted& printed);
-  // All that was not printed, in the order in which it came.
+  // Everything that was not printed, in order of arrival.
   void ForEach(const std::function<void(uint32_t rank, OutputStream stream,
                                         std::string_view bytes)>& take) const;
   // Bytes that are kept, also those that wait for older ones to be printed.

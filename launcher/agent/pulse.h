@@ -1,6 +1,6 @@
-// The agent's pulse: a few bytes a second through a pipe to the warden, which cannot see the stream
-// to the driver. A stopped agent does not notice that its driver is gone; the warden does, by the
-// process that holds the stream on this host.
+// The agent's heartbeat to its warden: a few bytes per second through a pipe. A stopped agent does
+// not notice that its driver is gone. The warden, which cannot see the stream to the driver,
+// notices when the process that holds the stream on this host ends.
 #ifndef HVD_LAUNCHER_AGENT_PULSE_H_
 #define HVD_LAUNCHER_AGENT_PULSE_H_
 
@@ -14,36 +14,36 @@
 
 namespace hvd {
 
-// How often the agent shows that it lives, and how often the warden looks.
+// Interval at which the agent sends a pulse and the warden checks for one.
 inline constexpr Duration kPulseEvery = std::chrono::seconds(1);
 
 struct Pulse {
   // Pid of the `--resume` process that holds the stream; 0: the warden's parent does.
   int32_t bearer = 0;
-  uint32_t grace_looks = 0;  // how many looks longer the driver may be away
+  uint32_t grace_looks = 0;  // additional checks for which the driver may be away
 };
 
-// Agent. Never waits; a pulse that finds no room is not needed.
+// For the agent. Never blocks; a pulse is dropped when the pipe is full.
 void SendPulse(int fd, const Pulse& pulse);
 
-// Warden. The newest pulse in the pipe, which does not block; `ended`: the agent has closed its
-// end.
+// For the warden. Reads the newest pulse in the pipe, which does not block; `ended`: the agent has
+// closed its end.
 struct PulseReading {
   std::optional<Pulse> newest;
   bool ended = false;
 };
 PulseReading OnHeartbeat(int fd);
 
-// When the warden ends the agent: after so many looks in a row without a pulse while nobody bears
-// the stream. Looks are counted, not time: a machine that was suspended has missed none. While the
-// bearer lives, the driver decides: the agent may be held by a debugger, and the driver by Ctrl-Z.
-// Pure.
+// Decides when the warden kills the agent: after kMostMissed consecutive checks without a pulse,
+// and the grace, while no process holds the stream. Checks are counted, not time: a machine that
+// was suspended has missed none. While the process that holds the stream lives, the driver decides:
+// the agent may be stopped by a debugger, and the driver by Ctrl-Z. Pure.
 class PulseWatch {
  public:
   static constexpr uint32_t kMostMissed = 5;
 
   void Heard(const Pulse& pulse);
-  // No pulse came since the last look. True: the agent is to be ended.
+  // No pulse arrived since the last check. True: the agent is to be killed.
   bool Missed(bool bearer_alive);
 
  private:

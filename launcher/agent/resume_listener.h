@@ -1,9 +1,9 @@
-// ResumeListener: where a driver comes back to an agent after their connection was lost. Listens at
-// an abstract unix address. A client (`hvdrun agent --resume`, see side_command.h) hands over the
-// two ends of a new connection, whose first bytes must be a key that the driver gave to the agent:
-// its own, or that of the driver which takes over when it is gone. Until then nothing changes for
-// the agent, so strangers disturb nothing: clients of other users are refused, and a connection
-// without a key is closed.
+// ResumeListener: accepts a driver that reconnects to its agent after their connection was lost.
+// Listens at an abstract unix address. A client (`hvdrun agent --resume`, see side_command.h) hands
+// over the two ends of a new connection, whose first bytes must be a key that the driver gave to
+// the agent: its own, or that of the driver which takes over when it is gone. Until then nothing
+// changes for the agent: clients of other users are refused, and a connection without a key is
+// closed.
 //
 // One thread, that of the io_context; the owner is called from there, never from a call of this
 // class.
@@ -36,8 +36,8 @@ class ResumeListener {
   ResumeListener(asio::io_context& io, OnReturn on_return);
   ~ResumeListener();
 
-  // The bytes that come first on a new connection of the driver, and on that of another one; empty:
-  // it is not let in. Both have one length.
+  // The first bytes of a new connection of the driver, and of the driver that takes over; empty:
+  // refuse it. Both have the same length.
   void set_driver_key(std::string key) { driver_key_ = std::move(key); }
   void set_successor_key(std::string key) { successor_key_ = std::move(key); }
 
@@ -60,11 +60,11 @@ class ResumeListener {
   std::list<ClientPtr> clients_;
 };
 
-// Where an agent may wait for its driver: an abstract unix address, random so that no other process
-// can occupy it before.
+// An abstract unix address at which an agent may wait for its driver; random, so that no other
+// process can occupy it first.
 std::string MakeListenerAddress();
 
-// Hands over descriptors, as the client does.
+// Sends the descriptors over the socket, as the client does.
 Status SendStreamEnds(int socket, int input, int output);
 
 }  // namespace hvd

@@ -6,7 +6,7 @@
 
 namespace hvd {
 
-// The exit codes of the two. They block; there is nothing else in their process.
+// Both block, run alone in their process, and return its exit code.
 int RunResume(const std::string& job_id, const std::string& address);
 int RunClear(const std::string& job_id);
 

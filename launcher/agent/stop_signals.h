@@ -1,6 +1,7 @@
-// StopSignals: the signals to an agent that are no faults. SIGUSR1 and SIGUSR2 warn, and are for
-// the ranks. SIGTERM to the agent of an elastic job asks the job to stop after its step: one that
-// cannot, and one that comes after such a request, ends the agent as it would end any process.
+// StopSignals: handles signals to an agent that warn or ask it to stop. SIGUSR1 and SIGUSR2 are
+// warnings and are forwarded to the ranks. SIGTERM to the agent of an elastic job asks the job to
+// stop after its step. If it cannot, or if it was asked before, SIGTERM ends the agent as it would
+// any process.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_AGENT_STOP_SIGNALS_H_
@@ -15,8 +16,8 @@ namespace hvd {
 
 class StopSignals {
  public:
-  // `ask`: passes the request on; false: no rank of this host trains. `warn`: passes the signal on;
-  // true: as such a request.
+  // `ask`: forwards the request; false: no rank of this host trains. `warn`: forwards the signal;
+  // true: it counts as a request to stop.
   StopSignals(asio::io_context& io, std::function<bool(int signal)> ask,
               std::function<bool(int signal)> warn)
       : terms_(io), warnings_(io), ask_(std::move(ask)), warn_(std::move(warn)) {}

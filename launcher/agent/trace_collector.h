@@ -1,6 +1,6 @@
 // TraceCollector: reads the trace rings of the ranks of this host and sends their records to the
-// driver. Its memory is bounded: at most a window of records is on the way to the driver. Beyond it
-// the rings overwrite their oldest events, and their readers count them.
+// driver. Its memory is bounded: at most a window of records is on the way to the driver. Beyond
+// that the rings overwrite their oldest events, and their readers count the lost ones.
 //
 // It maps the page itself, so it can read the records of a rank whose process was killed and whose
 // generation is over. One thread, that of the io_context.
@@ -39,10 +39,10 @@ class TraceCollector {
   // Records by others than the rank itself about a rank of this host, in nanoseconds of the host's
   // steady clock. A few records.
   void Add(uint32_t rank, std::span<const TraceRecord> records);
-  // The driver has dealt with so many bytes of records.
+  // The driver has processed `bytes` of records.
   void Taken(uint64_t bytes);
-  // The workers have ended: sends the rest. True when all of it has arrived, or the driver took
-  // none of it for too long; otherwise on_drained comes later.
+  // The workers have ended: sends the rest. True: all of it has arrived, or the driver accepted
+  // none of it for too long; otherwise on_drained is called later.
   bool Finish();
 
  private:

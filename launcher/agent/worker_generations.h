@@ -1,6 +1,6 @@
-// WorkerGenerations: the workers of this host in their generations, as the driver says: which of
-// them are members, the page that they share, commits, entries of the directory. Reports to the
-// driver how ranks join, leave and are lost.
+// WorkerGenerations: the generations of the workers of this host, as the driver orders them: the
+// members, their shared page, commits, and entries of the key-value directory. Reports to the
+// driver when ranks join, leave and are lost.
 //
 // One thread, that of the io_context. Everything that is passed in outlives this object.
 #ifndef HVD_LAUNCHER_AGENT_WORKER_GENERATIONS_H_
@@ -29,7 +29,7 @@ namespace hvd {
 
 class WorkerGenerations final : private HostGenerationsObserver {
  public:
-  // Parts of the agent that have to do with a generation.
+  // Parts of the agent that a generation uses.
   struct Parts {
     asio::io_context& io;
     WorkerSet& workers;
@@ -42,7 +42,7 @@ class WorkerGenerations final : private HostGenerationsObserver {
   WorkerGenerations(const Parts& parts, std::function<void(const ToDriver&)> send)
       : parts_(parts), send_(std::move(send)) {}
 
-  // After WorkerSet::Prepare, once. Before it, no message does anything.
+  // Call once, after WorkerSet::Prepare. Before that every message is ignored.
   HostGenerations& Open();
   // Not ok: workers cannot reach this agent, and why.
   Status Listen(const std::string& address);
@@ -55,8 +55,9 @@ class WorkerGenerations final : private HostGenerationsObserver {
   void Take(const ActAtCommit& message);
   void Take(const KeyValue& message);
 
-  // What a driver that takes over must know of generations; the workers are there already. Behind
-  // that, the entries of the directory that ranks here have put, and those that they wait for.
+  // Adds what a driver that takes over must know about generations; `snapshot` has the workers
+  // already. OpenEntries: messages to be sent after it, with the directory entries that ranks here
+  // have put and those that they wait for.
   void AddTo(HostSnapshot& snapshot) const;
   std::vector<ToDriver> OpenEntries() const;
 

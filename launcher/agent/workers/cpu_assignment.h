@@ -1,4 +1,4 @@
-// CpuAssignment: the CPUs of each worker of an agent, by slot: those that it is kept on, and its
+// CpuAssignment: the CPUs of each worker of an agent, by slot: those that it is bound to, and its
 // share of them. Pure.
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_CPU_ASSIGNMENT_H_
 #define HVD_LAUNCHER_AGENT_WORKERS_CPU_ASSIGNMENT_H_
@@ -17,16 +17,16 @@ namespace hvd {
 class CpuAssignment {
  public:
   CpuAssignment() = default;
-  // Shares out `cpus` among so many slots. `gpu_nodes`: the NUMA nodes of the host's GPUs, as
-  // BindRanks takes them. `usable`: how many of `cpus` can be busy all the time (UsableCpus).
+  // Divides `cpus` among the slots. `gpu_nodes`: the NUMA nodes of the host's GPUs, as BindRanks
+  // takes them. `usable`: how many of `cpus` can be busy all the time (UsableCpus).
   CpuAssignment(BindTo bind_to, std::vector<Cpu> cpus, uint32_t slots, std::vector<int> gpu_nodes,
                 uint32_t usable);
 
-  // One more slot, behind the others. The CPUs are shared out among all local ranks of `place`'s
-  // world, so it may share its CPUs with an earlier slot.
+  // Appends a slot. The CPUs are divided among all local ranks of `place`'s world, so it may share
+  // its CPUs with an earlier slot.
   void Add(const Placement& place);
-  // The CPUs that another launcher has chosen for the slot; where hvdrun keeps the worker on CPUs
-  // of its own choice, or `cpus` is empty, nothing changes.
+  // The CPUs that another launcher has chosen for the slot; no effect where hvdrun binds the worker
+  // itself, or `cpus` is empty.
   void UseIfUnbound(uint32_t slot, const std::vector<int>& cpus);
 
   // Empty: the worker is not bound.

@@ -1,5 +1,5 @@
-// The port that MASTER_PORT names: held for a server that rank 0 may start, and looked after until
-// that server is there.
+// The port that MASTER_PORT names: held for a server that rank 0 may start, and watched until that
+// server listens.
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_HELD_PORT_H_
 #define HVD_LAUNCHER_AGENT_WORKERS_HELD_PORT_H_
 
@@ -14,7 +14,7 @@
 
 namespace hvd {
 
-// A port that stays ours while this lives: nobody is given it by chance.
+// Reserves a port for the lifetime of this object: the kernel assigns it to no one else.
 class HeldPort {
  public:
   // Of the loopback address, or of all addresses.
@@ -39,8 +39,8 @@ std::optional<uid_t> ListenerAt(const std::string& address, uint32_t port);
 
 // Whether a process of `user` is connected to this port of the numeric address, or of any address
 // of this machine itself. Of a name that is no numeric address the port alone counts. Connections
-// whose owner the kernel does not record any more (TIME_WAIT and the like) do not count: anybody
-// could leave them behind. Pure.
+// whose owner the kernel no longer records (TIME_WAIT and the like) do not count: any user could
+// have left them. Pure.
 bool ConnectionIn(std::string_view table, const std::string& address, uint32_t port, uid_t user);
 
 // The same of this machine, over both tables.

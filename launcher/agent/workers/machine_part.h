@@ -1,4 +1,4 @@
-// The share of an agent where several of them share a machine.
+// The share of one agent when several share a machine.
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_MACHINE_PART_H_
 #define HVD_LAUNCHER_AGENT_WORKERS_MACHINE_PART_H_
 
@@ -8,8 +8,8 @@
 
 namespace hvd {
 
-// One of so many equal parts of the machine's CPUs or GPUs, in their order; where there are more
-// agents than items some get the same one. Pure.
+// One of `parts` equal, consecutive parts of the machine's CPUs or GPUs; if there are more agents
+// than items, some get the same item. Pure.
 template <typename Item>
 std::vector<Item> PartOfMachine(const std::vector<Item>& all, uint32_t part, uint32_t parts) {
   const size_t count = all.size();

@@ -1,7 +1,7 @@
 // MasterPort: the port of MASTER_PORT on rank 0's host. Held until rank 0 may listen there, and
 // watched until it does: a server of another user would receive what the ranks send to rank 0.
-// Anybody may listen there, so that alone is a warning; the job ends once one of its ranks is
-// connected to such a server.
+// Any user may listen there, so that alone causes a warning only; the job ends once one of its
+// ranks is connected to such a server.
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_MASTER_PORT_H_
 #define HVD_LAUNCHER_AGENT_WORKERS_MASTER_PORT_H_
 
@@ -28,7 +28,7 @@ struct SocketTables {
 
 class MasterPort {
  public:
-  // A script imports and loads before it listens; one that never does is not watched for ever.
+  // A script imports and loads before it listens. After this long the port is no longer watched.
   static constexpr Duration kWatch = std::chrono::minutes(2);
 
   using Send = std::function<void(const ToDriver& message)>;
@@ -41,7 +41,7 @@ class MasterPort {
   void Open(const StartJob& start, TimePoint now);
   // Rank 0's agent found this server of another user; ranks of this host are not to use it.
   void Handle(const MasterPortTaken& taken) { stranger_ = taken; }
-  // Call now and then.
+  // Call periodically.
   void Look(const StartJob& start, TimePoint now);
 
  private:

@@ -1,6 +1,6 @@
 // StdinFeeder: writes the stdin of hvdrun into pipes that are the stdin of workers. Never blocks:
-// bytes that a pipe does not take wait here, at most as many as the driver sends before earlier
-// bytes are reported as taken. One thread, that of the io_context.
+// bytes that a pipe does not accept are buffered, at most as many as the driver sends before
+// earlier ones are reported as taken. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_STDIN_FEEDER_H_
 #define HVD_LAUNCHER_AGENT_WORKERS_STDIN_FEEDER_H_
 

@@ -1,6 +1,6 @@
 // WorkerSet: the workers of an agent, one for each slot: starts them, forwards their output in
-// whole lines, records how each ends, and reports what is needed again after messages were lost.
-// A slot is for one worker, which is gone when it has ended: a replacement gets a slot of its own.
+// whole lines, records how each ends, and repeats reports after messages were lost. A slot is used
+// by one worker only: a replacement gets a new slot.
 //
 // One thread, that of the io_context. The owner and the process host outlive this object.
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_WORKER_SET_H_
@@ -63,7 +63,7 @@ class WorkerSet final : public ProcessObserver {
   // Starts a worker in every slot. Those that cannot be started are reported. `user_stdin`: rank 0
   // gets it if it is here; without it the driver reads stdin, which comes by FeedStdin.
   void Start(const WorkerLink& link, const InstallPaths& paths, UniqueFd user_stdin = UniqueFd());
-  // More slots, and a worker in each; after Start.
+  // Adds slots and starts a worker in each; after Start.
   void Add(const AddWorkers& more);
   // Reports that no worker could be started.
   void ReportNotStarted(int error, const std::string& reason);

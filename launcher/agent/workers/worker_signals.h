@@ -1,5 +1,5 @@
-// WorkerSignals: signals to the workers of this host and to the processes that they have started,
-// up to the end of everything below this agent.
+// WorkerSignals: sends signals to the workers of this host and to the processes that they have
+// started, up to killing everything below this agent.
 //
 // For the main thread. The workers outlive this object.
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_WORKER_SIGNALS_H_
