@@ -48,7 +48,7 @@ std::vector<VerbRow> MakeRows() {
        .takes_job = true,
        .of_detached = true},
       {.name = "dump",
-       .arguments = "[-o FILE | --stacks] [--json] [JOB]",
+       .arguments = "[-o FILE | --stacks | --native] [--json] [JOB]",
        .summary = "writes the last events of a job's ranks, as a timeline",
        .text = "Writes the last events of all ranks of one of your jobs on this machine to a file, "
                "as a timeline for Perfetto: a recorder in each rank keeps the last few thousand. "
@@ -59,6 +59,10 @@ std::vector<VerbRow> MakeRows() {
              "print the Python stacks of all ranks instead, equal ones once, by py-spy; also "
              "of scripts that do not use Horovod",
              {"--stacks"}},
+            {"--native",
+             "the same with the C frames below Python; reading them stops a rank for some "
+             "milliseconds",
+             {"--native"}},
             {"--json", "print what was written, or the stacks, as JSON", {"--json"}}},
        .takes_job = true,
        .takes_file = true},

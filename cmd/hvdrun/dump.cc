@@ -1,5 +1,5 @@
-// hvdrun dump: the records of a running job's recorders, as a timeline; --stacks: what its Python
-// does.
+// hvdrun dump: the records of a running job's recorders, as a timeline; --stacks and --native: what
+// its Python does, and the C below it.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -26,7 +26,7 @@ constexpr Duration kPatience = std::chrono::seconds(15);
 
 struct Wish {
   std::string job, file;
-  bool stacks = false, json = false;
+  bool stacks = false, native = false, json = false;
 };
 
 struct Ring {
@@ -36,7 +36,7 @@ struct Ring {
 
 Result<Wish> ParseWish(const std::vector<std::string>& args) {
   const Status usage = InvalidArgument(
-      "takes the id of one job, --json, and -o FILE or --stacks; try hvdrun dump --help");
+      "takes the id of one job, --json, and -o FILE, --stacks or --native; try hvdrun dump --help");
   Wish wish;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "-o" || args[i] == "--output") {
@@ -44,6 +44,8 @@ Result<Wish> ParseWish(const std::vector<std::string>& args) {
       wish.file = args[i];
     } else if (args[i] == "--stacks") {
       wish.stacks = true;
+    } else if (args[i] == "--native") {
+      wish.stacks = wish.native = true;
     } else if (args[i] == "--json") {
       wish.json = true;
     } else if (args[i].empty() || args[i][0] == '-' || !wish.job.empty()) {
@@ -77,8 +79,8 @@ Result<std::string> ReceiveParts(
   }
 }
 
-int DumpStacks(const std::string& job, bool json) {
-  Result<ViewClient> client = ViewClient::Ask(job, kAskStacks);
+int DumpStacks(const std::string& job, bool native, bool json) {
+  Result<ViewClient> client = ViewClient::Ask(job, native ? kAskNative : kAskStacks);
   if (!client.ok()) return FailVerb("dump", client.status().message(), 1);
   std::vector<RankStacks> ranks;
   bool any = false;
@@ -158,7 +160,7 @@ int DumpVerb(const std::vector<std::string>& args) {
   if (!wish.ok()) return FailVerb("dump", wish.status().message());
   const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), JobIdFor(wish->job));
   if (!job.ok()) return FailVerb("dump", job.status().message());
-  if (wish->stacks) return DumpStacks(*job, wish->json);
+  if (wish->stacks) return DumpStacks(*job, wish->native, wish->json);
   if (wish->file.empty()) wish->file = "hvd-dump-" + *job + ".json";
   if (Status may = TraceFile::Check(wish->file); !may.ok()) return FailVerb("dump", may.message());
   Result<ViewClient> client = ViewClient::Ask(*job, kAskDump);

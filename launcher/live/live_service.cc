@@ -144,7 +144,8 @@ void LiveService::AskNext() {
   if (dump_->dumped == Dumped::kEvents) {
     hooks_.send(dump_->hosts.front(), AskRings{dump_->number});
   } else {
-    hooks_.send(dump_->hosts.front(), AskStacks{dump_->number});
+    hooks_.send(dump_->hosts.front(),
+                AskStacks{dump_->number, dump_->dumped == Dumped::kNativeStacks});
   }
   dump_timer_.expires_after(kHostLimit);
   dump_timer_.async_wait([this](const asio::error_code& error) {

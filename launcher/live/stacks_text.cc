@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kMostLine = 1000;  // the end of a frame says which line it is
 
-// "Thread 12 (idle): \"MainThread\"" without the number; "Process ..." and "Python v..." go.
+// "Thread 12 (idle): \"MainThread\"" without the number; "Process ..." and "Python v..." go. A C
+// frame without a name is "?? (libc.so.6)": its address is another one in each process.
 std::string Comparable(const std::string& text) {
   std::istringstream lines(text);
   std::string kept, line;
@@ -28,6 +29,8 @@ std::string Comparable(const std::string& text) {
       line.erase(line.find_last_not_of(' ') + 1);
       if (const size_t two = line.find("  "); two != std::string::npos) line.erase(two, 1);
     }
+    if (const size_t begin = line.find_first_not_of(' '); line.find("0x", begin) == begin)
+      line.replace(begin, line.find_first_not_of("0123456789abcdefxABCDEF", begin) - begin, "??");
     kept += "  " + Printable(line, kMostLine) + "\n";
   }
   return kept;

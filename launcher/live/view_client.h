@@ -16,8 +16,8 @@ namespace hvd {
 class ViewClient {
  public:
   // Connects to the driver of the job and asks for its view or a dump (kAskTop, kAskDump,
-  // kAskStacks). A
-  // sentence where it cannot, for instance because the job runs on another machine.
+  // kAskStacks, kAskNative). A sentence where it cannot, for instance because the job runs on
+  // another machine.
   static Result<ViewClient> Ask(const std::string& job_id, std::string_view wish);
 
   int socket() const { return socket_.get(); }

@@ -100,13 +100,16 @@ void ViewServer::TakeWish(const std::shared_ptr<Client>& client) {
       ::recv(client->socket.native_handle(), room.data(), room.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read(client);
   const std::string_view said(room.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
-  const bool known = said == kAskTop || said == kAskDump || said == kAskStacks;
+  const bool known =
+      said == kAskTop || said == kAskDump || said == kAskStacks || said == kAskNative;
   if (client->wish != Client::Wish::kUnknown || !known) return Drop(client->id);
   client->limit.cancel();
   client->wish = said == kAskTop ? Client::Wish::kViews : Client::Wish::kDump;
   Read(client);
   if (client->wish == Client::Wish::kViews) return callbacks_.viewers_changed();
-  callbacks_.dump_wanted(client->id, said == kAskDump ? Dumped::kEvents : Dumped::kStacks);
+  callbacks_.dump_wanted(client->id, said == kAskDump     ? Dumped::kEvents
+                                     : said == kAskStacks ? Dumped::kStacks
+                                                          : Dumped::kNativeStacks);
 }
 
 void ViewServer::Publish(const std::string& view_json) {

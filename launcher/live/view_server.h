@@ -4,6 +4,7 @@
 //   top    a line of JSON (view_json.h) each time the owner publishes one, until the client closes
 //   dump   rings (RingHead and records), and their end
 //   stacks the same with what py-spy wrote of each rank in the place of records
+//   native the same with C frames
 //
 // A slow client gets fewer views; one that takes nothing for 30 s is dropped, as is one that says
 // anything else. One thread, that of the io_context; nothing waits.
@@ -24,9 +25,10 @@
 namespace hvd {
 
 inline constexpr std::string_view kViewAddress = "hvd-view-";
-inline constexpr std::string_view kAskTop = "top", kAskDump = "dump", kAskStacks = "stacks";
+inline constexpr std::string_view kAskTop = "top", kAskDump = "dump", kAskStacks = "stacks",
+                                  kAskNative = "native";
 // What a dump consists of.
-enum class Dumped : uint8_t { kEvents, kStacks };
+enum class Dumped : uint8_t { kEvents, kStacks, kNativeStacks };
 // Of one packet.
 inline constexpr size_t kViewPacket = 32 * 1024;
 

@@ -9,9 +9,11 @@
 #include <array>
 #include <asio/post.hpp>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "launcher/process/one_process.h"
 #include "launcher/process/proc_file.h"
 #include "launcher/process/spawn.h"
 #include "runtime/base/env.h"
@@ -42,12 +44,12 @@ bool MayNotBeRead(pid_t pid) {
 bool OutsideStacks::IsInstalled() { return !FindProgram(kProgram, Path(), "/").path.empty(); }
 
 void OutsideStacks::Ask(const std::vector<pid_t>& pids, std::function<void(const Texts&)> done,
-                        Duration limit, Errors errors) {
+                        Duration limit, Errors errors, Frames frames) {
   Forget();
   done_ = std::move(done);
   const bool installed = !pids.empty() && IsInstalled();
   for (pid_t pid : pids) {
-    if (installed && !MayNotBeRead(pid)) (void)Begin(pid, Path(), errors);
+    if (installed && !MayNotBeRead(pid)) (void)Begin(pid, Path(), errors, frames);
   }
   if (readings_.empty()) return asio::post(io_, [this] { End(); });
   limit_timer_.expires_after(limit);
@@ -56,14 +58,21 @@ void OutsideStacks::Ask(const std::vector<pid_t>& pids, std::function<void(const
   });
 }
 
-bool OutsideStacks::Begin(pid_t subject, const std::string& path, Errors errors) {
+bool OutsideStacks::Begin(pid_t subject, const std::string& path, Errors errors, Frames frames) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
   UniqueFd read_end(ends[0]), write_end(ends[1]);
   UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  // It cannot stop one that is stopped already, and would show nothing.
+  const std::optional<ProcessInfo> process = LookAtProcess(subject);
+  const bool is_stopped = process && process->state == 'T';
   SpawnRequest request;
-  request.argv = {kProgram,           "dump",  "--nonblocking",
-                  "--full-filenames", "--pid", std::to_string(subject)};
+  request.argv = {kProgram,
+                  "dump",
+                  frames == Frames::kNative && !is_stopped ? "--native" : "--nonblocking",
+                  "--full-filenames",
+                  "--pid",
+                  std::to_string(subject)};
   request.environment = {"PATH=" + path, "LC_ALL=C"};
   request.directory = std::string(1, '/');  // g++ 12 warns of memcpy inside of an assigned literal
   const SpawnOutcome spawned =

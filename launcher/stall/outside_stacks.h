@@ -1,5 +1,5 @@
 // OutsideStacks: the Python stacks of processes that tell nothing themselves, read from outside by
-// py-spy where that is installed. It does not stop them.
+// py-spy where that is installed. It does not stop them, unless C frames are wanted as well.
 //
 // One thread, that of the io_context, and the main thread of the process; nothing waits.
 #ifndef HVD_LAUNCHER_STALL_OUTSIDE_STACKS_H_
@@ -33,12 +33,17 @@ class OutsideStacks {
   // Less than the time in which an agent has to answer an examination.
   static constexpr Duration kShort = std::chrono::milliseconds(600);
   enum class Errors : uint8_t { kDropped, kKept };  // what py-spy writes on stderr
+  // C frames begin at the registers of a thread, which the kernel shows of a stopped one alone:
+  // py-spy stops the process for the milliseconds that it reads. Of one that somebody else has
+  // stopped come the Python frames.
+  enum class Frames : uint8_t { kPython, kNative };
 
   // `done` is called from the io_context when all have been read, or the limit is over; without
   // processes whose user has turned stacks off, and with nothing where py-spy is not on PATH. A
   // question that has no answer yet is forgotten.
   void Ask(const std::vector<pid_t>& pids, std::function<void(const Texts&)> done,
-           Duration limit = kShort, Errors errors = Errors::kDropped);
+           Duration limit = kShort, Errors errors = Errors::kDropped,
+           Frames frames = Frames::kPython);
   static bool IsInstalled();
 
  private:
@@ -48,7 +53,7 @@ class OutsideStacks {
     std::unique_ptr<BytePump> output;
   };
 
-  bool Begin(pid_t subject, const std::string& path, Errors errors);
+  bool Begin(pid_t subject, const std::string& path, Errors errors, Frames frames);
   void Take(Reading* reading, std::string_view bytes);
   void End();
   void Forget();

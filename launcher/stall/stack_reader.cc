@@ -77,7 +77,8 @@ void StackReader::Answer(const AskStacks& question, const Workers& workers) {
         }
         send_(told);
       },
-      kLimit, OutsideStacks::Errors::kKept);
+      kLimit, OutsideStacks::Errors::kKept,
+      question.native != 0 ? OutsideStacks::Frames::kNative : OutsideStacks::Frames::kPython);
 }
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// StackReader: what the Python of each worker of this host does just now, for hvdrun dump --stacks.
-// Read from outside by py-spy, whatever the script uses and without stopping it.
+// StackReader: what the Python of each worker of this host does just now, for hvdrun dump --stacks
+// and --native. Read from outside by py-spy, whatever the script uses.
 //
 // One thread, that of the io_context; it never waits.
 #ifndef HVD_LAUNCHER_STALL_STACK_READER_H_

@@ -169,7 +169,7 @@ void Fields(auto& f, MaybeConst<PairMeasured> auto& m) {
 void Fields(auto& f, MaybeConst<ExamineRanks> auto& m) { f(m.number, m.generation, m.stacks); }
 void Fields(auto& f, MaybeConst<AskCounts> auto& m) { f(m.number, m.measure_ms); }
 void Fields(auto& f, MaybeConst<AskRings> auto& m) { f(m.number); }
-void Fields(auto& f, MaybeConst<AskStacks> auto& m) { f(m.number); }
+void Fields(auto& f, MaybeConst<AskStacks> auto& m) { f(m.number, m.native); }
 void Fields(auto& f, MaybeConst<StacksReply> auto& m) { f(m.number, m.workers); }
 void Fields(auto& f, MaybeConst<AskFlight> auto& m) { f(m.number); }
 void Fields(auto& f, MaybeConst<FlightReply> auto& m) { f(m.number, m.records); }

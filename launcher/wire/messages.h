@@ -271,9 +271,11 @@ struct AskCounts {
   uint32_t number = 0;
   uint32_t measure_ms = 0;
 };
-// Asks for the Python stacks of the workers that run on a host. Answered by StacksReply.
+// Asks for the Python stacks of the workers that run on a host, `native`: with their C frames.
+// Answered by StacksReply.
 struct AskStacks {
   uint32_t number = 0;
+  uint8_t native = 0;
 };
 // Asks for what PyTorch's flight recorders have recorded in the workers of a host. Answered by
 // FlightReply.

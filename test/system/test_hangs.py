@@ -4,12 +4,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
-from conftest import DEADLINE, WORKERS, has_modules, hvdrun_path, read_until
+from conftest import DEADLINE, WORKERS, has_modules, hvdrun_path, read_proc, read_until, wait_until
 from test_played_hosts import PYTHON
 
 pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
@@ -187,8 +188,8 @@ def test_py_spy_is_not_asked_where_stacks_are_not_wanted(hang, tmp_path, monkeyp
     assert job.code == STALLED and not asked.exists(), job.err
 
 
-def stacks_of(job_id):
-    return subprocess.run([hvdrun_path(), "dump", "--stacks", job_id], capture_output=True, text=True, timeout=DEADLINE)
+def stacks_of(job_id, flag="--stacks"):
+    return subprocess.run([hvdrun_path(), "dump", flag, job_id], capture_output=True, text=True, timeout=DEADLINE)
 
 
 def test_stacks_of_any_script_are_read_from_outside_and_equal_ones_shown_once(start, tmp_path, monkeypatch):
@@ -204,6 +205,25 @@ def test_stacks_of_any_script_are_read_from_outside_and_equal_ones_shown_once(st
     assert done.stdout == (f'ranks 0,2 on host {host}:\n  Thread (idle): "MainThread"\n      MYPLACE=reduce\n'
                            f'rank 1 on host {host}:\n  Thread (idle): "MainThread"\n      MYPLACE=save\n')
     assert len(asked.read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_c_frames_are_asked_for_and_equal_ones_shown_once(is_stopped, start, tmp_path, monkeypatch):
+    """Addresses differ by rank. Of a rank that is stopped py-spy cannot read C frames, so it is asked for its Python."""
+    asked = py_spy(tmp_path, monkeypatch, "printf 'Process %s: python\n\nThread %s (idle): \"MainThread\"\n    0x7f%s (libc.so.6)\n    f (x.so)\n' $5 $5 $5")
+    job = start("-np", 2, "sh", "-c", "echo pid $$ runs; while :; do sleep 1; done")
+    pids = [int(pid) for pid in re.findall(rb"pid (\d+) runs", read_until(job.process.stdout, "runs", 2))]
+    if is_stopped:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+            wait_until("the rank is stopped", lambda: b" T " in read_proc(pid, "stat"))
+    done = stacks_of(job.job_id(), "--native")
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r'ranks 0-1 on host \S+:\n  Thread \(idle\): "MainThread"\n      \?\? \(libc.so.6\)\n      f \(x.so\)\n', done.stdout), done.stdout
+    how = "--nonblocking" if is_stopped else "--native"
+    assert sorted(asked.read_text().splitlines()) == sorted(f"dump {how} --full-filenames --pid {pid}" for pid in pids)
 
 
 @pytest.mark.parametrize("then, why", [
@@ -222,7 +242,7 @@ def test_stacks_that_cannot_be_read_say_why(start, tmp_path, monkeypatch, then, 
     assert done.returncode == 1 and f"ranks 0-1 on host " in done.stdout and f": no stacks; {why}" in done.stdout, done
 
 
-@pytest.mark.parametrize("args", [["--stacks", "-o", "x"], ["--stack"], ["--stacks", "a", "b"]])
+@pytest.mark.parametrize("args", [["--stacks", "-o", "x"], ["--native", "-o", "x"], ["--stack"], ["--stacks", "a", "b"]])
 def test_wrong_wishes_for_stacks_are_one_sentence(args):
     done = subprocess.run([hvdrun_path(), "dump", *args], capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and done.stdout == "", done

@@ -69,7 +69,7 @@ std::vector<ToAgent> OneOfEachToAgent() {
   all.emplace_back(AskMemory{1});
   all.emplace_back(AskCounts{1, 5000});
   all.emplace_back(AskRings{1});
-  all.emplace_back(AskStacks{1});
+  all.emplace_back(AskStacks{1, 1});
   all.emplace_back(AskFlight{1});
   all.emplace_back(AwaitPlaces{});
   all.emplace_back(AddWorkers{{2}, {{2, 1, 0, 1, 0, 2}}, 3, 0, "10.0.0.1", 4711, 1, "stock"});
