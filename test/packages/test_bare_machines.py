@@ -17,7 +17,7 @@ CACHE = pathlib.Path.home() / ".cache/hvdrun"
 PACKAGES = "python3,python3-venv,ca-certificates,openssh-client,openssh-server"
 TORCH = {"bullseye": "torch==1.12.1", "bookworm": "torch"}  # the last one that brings all it needs, and the newest
 HOME = "/home/ann"
-PATH = f"{HOME}/env/bin:/usr/local/bin:/usr/bin:/bin"
+PATH = f"{HOME}/env/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
 def run(*command, **options):
