@@ -30,7 +30,7 @@ TEST_PACKAGES=(
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
 CROSS_PACKAGES=(g++-aarch64-linux-gnu qemu-user qemu-user-static mmdebstrap arch-test)
 SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev llvm-19)
-VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist py-spy)  # py-spy reads the stacks of any Python
+VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist py-spy expecttest)  # py-spy reads stacks, expecttest is for PyTorch's own tests
 VENV_GIB=12
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
 TENSORFLOW_PACKAGES=(scikit-learn cloudpickle pytest pytest-xdist)
@@ -143,7 +143,7 @@ install_tools() {
 }
 
 install_torch() {
-  if [[ -x "$TORCH_VENV/bin/py-spy" ]] && "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest, xdist' 2>/dev/null; then
+  if [[ -x "$TORCH_VENV/bin/py-spy" ]] && "$TORCH_VENV/bin/python" -c 'import torch, numpy, sklearn, pytest, xdist, expecttest' 2>/dev/null; then
     say "PyTorch $("$TORCH_VENV/bin/python" -c 'import torch; print(torch.__version__)') is in $TORCH_VENV"
     return
   fi
