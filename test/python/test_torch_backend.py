@@ -25,11 +25,11 @@ def run(processes, *checks, **more):
 
 
 def test_two_ranks():
-    run(2, 'collectives', 'messages', 'futures', 'refusals', 'ddp', 'join', 'fsdp', 'errors')
+    run(2, 'collectives', 'messages', 'futures', 'order', 'refusals', 'ddp', 'join', 'fsdp', 'errors')
 
 
 def test_four_ranks():
-    run(4, 'collectives', 'messages', 'groups', 'ddp', 'fsdp', 'errors')
+    run(4, 'collectives', 'messages', 'groups', 'order', 'ddp', 'fsdp', 'errors')
 
 
 def test_two_hosts():

@@ -217,6 +217,21 @@ def check_futures(rank, size):
         assert value.tolist() == [sum(range(size)) + number * size] * 4, (number, value)
 
 
+def check_order(rank, size):
+    """Collectives of a group that meet the same memory run one after the other, though nobody waits in between."""
+    for count in (3, 50000):
+        own, others = torch.full((count,), float(rank + 1)), [torch.zeros(count) for _ in range(size)]
+        works = [dist.all_reduce(own, async_op=True) for _ in range(3)]
+        works.append(dist.all_gather(others, own, async_op=True))
+        works.append(dist.broadcast(own, 0, async_op=True))
+        works.append(dist.all_reduce(own, dist.ReduceOp.MAX, async_op=True))
+        for work in works:
+            work.wait()
+        expected = float(sum(range(size + 1)) * size ** 2)
+        for value in [own] + others:
+            assert torch.equal(value, torch.full((count,), expected)), (count, expected, value)
+
+
 def check_errors(rank, size):
     """Ranks that call different collectives get an error, and the world goes on."""
     try:

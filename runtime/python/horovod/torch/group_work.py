@@ -39,7 +39,7 @@ class Work(_C10dWork):
     """A collective of a group: its handle, what it keeps alive, and what is left to do once the runtime is done with it.
 
     Args:
-        group: The backend that it belongs to; it has `describe` and `failed`.
+        group: The backend that it belongs to; it has `describe`, `note_failure` and `forget_user`.
         number: Its sequence number in the group.
         what: What it is, for messages, such as 'allreduce'.
         handle: That of the runtime; None: it is done.
@@ -62,6 +62,7 @@ class Work(_C10dWork):
         self.finish = finish
         self.room = room
         self.error = None
+        self.addresses = ()  # of the memory that it uses
         self._slots = slots
         self._slot = number % names
         if slots is not None:
@@ -204,6 +205,8 @@ class Work(_C10dWork):
         with _futures:
             self.handle = None
             is_asked_for = self.future is not None
+        if self.addresses:
+            self.group.forget_user(self)
         if is_asked_for:
             self._set_future()
 

@@ -177,6 +177,7 @@ class HvdBackend(_Base):
         self._meetings = 0
         self._lock = threading.Lock()
         self._slots = [None] * _NAMES
+        self._users = {}  # address -> the last collective under way that uses the memory there
         self._names = ['{}#{}'.format(name, number) for number in range(_NAMES)]
         self._full_names = ['{}.{}'.format(_OPERATION, text).encode() for text in self._names]
         self._requests = {}
@@ -225,12 +226,35 @@ class HvdBackend(_Base):
         if before is not None:
             before.end(deadline_of(self.limit_s), self.limit_s)
 
+    def _await_users(self, addresses):
+        """Waits for collectives under way that use the same memory: each of them sees what those before it have left, as on a stream of
+        NCCL. Known by where the memory begins."""
+        for address in addresses:
+            before = self._users.get(address)
+            if before is not None:
+                self._await_slot(before)
+
+    def forget_user(self, work):
+        for address in work.addresses:
+            if self._users.get(address) is work:
+                self._users.pop(address, None)
+
+    def _use(self, work, addresses):
+        work.addresses = addresses
+        for address in addresses:
+            if address:
+                self._users[address] = work
+        if work.handle is None:  # over in the meantime
+            self.forget_user(work)
+        return work
+
     def _begin(self, what, collective, parts, addresses, outputs, kept, op=0, root=0, splits=None, finish=None, room=None, number=None):
         """Starts a collective of the group. number: what _next() has given for it, if it has."""
         if number is None:
             number = self._next()
-        return self._submit(what, collective, parts, addresses, outputs, kept, op, root, splits, finish, room, number,
-                            self._full_names[number % _NAMES], self._set, self._slots)
+        self._await_users(addresses)
+        return self._use(self._submit(what, collective, parts, addresses, outputs, kept, op, root, splits, finish, room, number,
+                                      self._full_names[number % _NAMES], self._set, self._slots), addresses)
 
     def _submit(self, what, collective, parts, addresses, outputs, kept, op, root, splits, finish, room, number, name, process_set, slots):
         key = (collective, op, root, process_set, parts, None if splits is None else tuple(splits))
@@ -295,6 +319,8 @@ class HvdBackend(_Base):
             return None, None
         tensor = tensor if type(tensor) is torch.Tensor else tensor.detach()
         number = self._next()
+        if self._users:
+            self._await_users((tensor.data_ptr(),))
         handle = function(tensor, tensor, self._names[number % _NAMES], op, root, self._set, 1.0, 1.0)
         if handle is None:
             return None, number
@@ -302,7 +328,8 @@ class HvdBackend(_Base):
             error = _library.error(-handle)
             self.note_failure(error)
             raise error
-        return Work(self, number, what, handle or None, [tensor], tensor, slots=self._slots if handle else None, names=_NAMES), number
+        work = Work(self, number, what, handle or None, [tensor], tensor, slots=self._slots if handle else None, names=_NAMES)
+        return self._use(work, (tensor.data_ptr(),)) if handle else work, number
 
     def _in_place(self, collective, what, tensors, op, root, number=None):
         """An allreduce or broadcast of one or more tensors, which get the result."""
