@@ -100,7 +100,7 @@ def sparse_zeros(p: torch.Tensor, sparse_dim: int, entries: int = 0) -> torch.Te
 
 # SparseAdam of PyTorch 1 cannot read a gradient without entries, but for the form that zero_grad() gives one.
 _one = torch.zeros(1, 1, device='cpu')
-_DENSE_DIMENSIONS_NEED_ENTRIES = _one.sparse_mask(sparse_zeros(_one, 1))._values().dim() != 2
+_DENSE_DIMENSIONS_NEED_ENTRIES = _one.sparse_mask(sparse_zeros(_one, 1).coalesce())._values().dim() != 2
 
 
 def _sparse_gradient(combined):
