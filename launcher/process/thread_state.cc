@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -15,8 +16,10 @@
 namespace hvd {
 namespace {
 
+using Call = std::pair<long, std::string_view>;
+
 // Calls that a process can be found in for long.
-constexpr auto kCalls = std::to_array<std::pair<long, std::string_view>>({
+constexpr auto kCalls = std::to_array<Call>({
     {SYS_read, "read"},
     {SYS_write, "write"},
     {SYS_close, "close"},
@@ -57,15 +60,19 @@ constexpr auto kCalls = std::to_array<std::pair<long, std::string_view>>({
     {SYS_epoll_pwait, "epoll_pwait"},
     {SYS_accept4, "accept4"},
     {SYS_getrandom, "getrandom"},
-#if defined(SYS_open)  // aarch64 has the calls alone that took the place of these
+});
+#if defined(SYS_open)
+constexpr auto kOlderCalls = std::to_array<Call>({
     {SYS_open, "open"},
     {SYS_stat, "stat"},
     {SYS_poll, "poll"},
     {SYS_select, "select"},
     {SYS_pause, "pause"},
     {SYS_epoll_wait, "epoll_wait"},
-#endif
 });
+#else  // aarch64 has only the calls that replaced them
+constexpr std::array<Call, 0> kOlderCalls{};
+#endif
 
 std::string Number(pid_t pid) { return std::to_string(pid); }
 
@@ -117,8 +124,10 @@ std::string ParseSyscall(std::string_view text) {
   long call = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), call);
   if (error != std::errc() || call < 0) return "";  // "running", or held outside of a call
-  for (const auto& [number, name] : kCalls) {
-    if (number == call) return std::string(name);
+  for (const auto calls : {std::span<const Call>(kCalls), std::span<const Call>(kOlderCalls)}) {
+    for (const auto& [number, name] : calls) {
+      if (number == call) return std::string(name);
+    }
   }
   return Format("number {}", call);
 }

@@ -87,20 +87,22 @@ def installed(request, tmp_path_factory):
     suite, folder = request.param, tmp_path_factory.mktemp(request.param)
     root = base(suite)
     machine = Machine(folder / "installing", [root])
-    machine.run(f"useradd --uid 1000 --create-home --home-dir {HOME} --shell /bin/bash ann && mkdir -p /run/sshd /etc/ssh/ssh_config.d", user="0")
-    for path in ("/etc/resolv.conf", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt"):  # the network is this machine's
-        if os.path.exists(path):
-            shutil.copy(path, machine.root / path[1:])
-    for path in (wheel, REPO / "examples/pytorch_digits.py", REPO / "docker/hvdrun-worker"):
-        shutil.copy(path, machine.root / "tmp")
-    shutil.copy(REPO / "docker/ssh_config", machine.root / "etc/ssh/ssh_config.d/hvdrun.conf")
-    started = time.monotonic()
-    machine.run("python3 -m venv env && env/bin/pip install --quiet --no-cache-dir --no-index --no-deps /tmp/hvdrun-*.whl")
-    print(f"\n{suite}: the wheel was installed in {time.monotonic() - started:.1f} s")
-    machine.run(f"env/bin/pip install --quiet --no-cache-dir '{TORCH[suite]}' 'numpy{'<2' if suite == 'bullseye' else ''}' scikit-learn")
-    print(f"{suite}: with PyTorch in {time.monotonic() - started:.1f} s")
-    machine.run("mkdir -m 700 .ssh && ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519 && cp .ssh/id_ed25519.pub .ssh/authorized_keys")
-    machine.remove()
+    try:
+        machine.run(f"useradd --uid 1000 --create-home --home-dir {HOME} --shell /bin/bash ann && mkdir -p /run/sshd /etc/ssh/ssh_config.d", user="0")
+        for path in ("/etc/resolv.conf", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt"):  # the network is this machine's
+            if os.path.exists(path):
+                shutil.copy(path, machine.root / path[1:])
+        for path in (wheel, REPO / "examples/pytorch_digits.py", REPO / "docker/hvdrun-worker"):
+            shutil.copy(path, machine.root / "tmp")
+        shutil.copy(REPO / "docker/ssh_config", machine.root / "etc/ssh/ssh_config.d/hvdrun.conf")
+        started = time.monotonic()
+        machine.run("python3 -m venv env && env/bin/pip install --quiet --no-cache-dir --no-index --no-deps /tmp/hvdrun-*.whl")
+        print(f"\n{suite}: the wheel was installed in {time.monotonic() - started:.1f} s")
+        machine.run(f"env/bin/pip install --quiet --no-cache-dir '{TORCH[suite]}' 'numpy{'<2' if suite == 'bullseye' else ''}' scikit-learn")
+        print(f"{suite}: with PyTorch in {time.monotonic() - started:.1f} s")
+        machine.run("mkdir -m 700 .ssh && ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519 && cp .ssh/id_ed25519.pub .ssh/authorized_keys")
+    finally:
+        machine.remove()
     yield [machine.upper, root]
     shutil.rmtree(folder, ignore_errors=True)
 

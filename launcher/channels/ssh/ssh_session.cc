@@ -26,8 +26,7 @@ void InitOnce() {
 template <typename Function>
 void SetCallback(LIBSSH2_SESSION* session, int kind, Function* function) {
 #if LIBSSH2_VERSION_NUM >= 0x010b01
-  ::libssh2_session_callback_set2(session, kind,
-                                  reinterpret_cast<libssh2_cb_generic*>(function));
+  ::libssh2_session_callback_set2(session, kind, reinterpret_cast<libssh2_cb_generic*>(function));
 #else
   ::libssh2_session_callback_set(session, kind, reinterpret_cast<void*>(function));
 #endif

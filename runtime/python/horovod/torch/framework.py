@@ -26,6 +26,9 @@ for _name, _code in (('uint16', _library.UINT16), ('float8_e4m3fn', _library.FLO
     if hasattr(torch, _name):  # newer releases
         DTYPES[getattr(torch, _name)] = _code
 
+if not hasattr(torch.Tensor, 'is_cpu'):  # before 1.13, as it is since then
+    torch.Tensor.is_cpu = property(lambda tensor: tensor.device.type == 'cpu')
+
 
 try:
     from torch.autograd.graph import increment_version as _increment_version  # newer releases
