@@ -14,6 +14,7 @@ sdist=no
 only_tests=no
 [[ "${1:-}" != --tests ]] || { only_tests=yes && shift; }
 out="$(realpath -m "${1:-dist}")"
+# shellcheck source=../packaging/wheel/target.sh
 source "$HERE/target.sh"
 PLATFORM="manylinux_${GLIBC/./_}_$ARCH"
 

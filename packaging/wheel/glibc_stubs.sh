@@ -4,6 +4,7 @@
 # `g++ -B FOLDER -L FOLDER`, which finds them before those of this machine.
 source "$(dirname "$0")/../../scripts/common.sh"
 python="$1" folder="$2" version="$3" ARCH="$4"
+# shellcheck source=target.sh
 source "$HVD_ROOT/packaging/wheel/target.sh"
 work="$folder.work"
 rm -rf "$folder" "$work"

@@ -6,6 +6,7 @@
 source "$(dirname "$0")/../../scripts/common.sh"
 HERE="$HVD_ROOT/packaging/wheel"
 ARCH="${HVD_WHEEL_ARCH:-$(uname -m)}"
+# shellcheck source=target.sh
 source "$HERE/target.sh"
 SUITES=(bookworm trixie)
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg

@@ -64,7 +64,7 @@ class Debian:
         return ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "sh", "-c", setup, str(self.root), *map(str, words)]
 
     def run(self, *words, code=0, timeout=600):
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
         done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=timeout, env=env)
         assert done.returncode == code, f"{words} ended with {done.returncode}\n{done.stdout}{done.stderr}"
         return done

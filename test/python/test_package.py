@@ -29,6 +29,14 @@ def test_missing_runtime_is_one_sentence():
     assert 'HVD_RUNTIME' in result.output
 
 
+def test_an_older_pytorch_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / 'torch').mkdir()
+    (tmp_path / 'torch' / '__init__.py').write_text("__version__ = '1.8.1'\n")
+    code = f'import sys; sys.path.insert(0, {str(tmp_path)!r})\ntry:\n  import horovod.torch\nexcept ImportError as e:\n  print(e)'
+    result = run_code(code)
+    assert result.output == 'horovod.torch needs PyTorch 1.10 or newer, and this one is 1.8.1\n'
+
+
 def test_file_that_is_no_library_is_one_sentence(tmp_path):
     path = tmp_path / 'libhvd.so'
     path.write_text('nothing')

@@ -1,9 +1,11 @@
 """`import horovod.torch as hvd`: distributed training of PyTorch models."""
 
 try:
-    import torch  # noqa: F401
+    import torch
 except ImportError as _error:
     raise ImportError('horovod.torch needs PyTorch, which cannot be imported: {}'.format(_error)) from _error
+if not hasattr(torch, 'frombuffer'):
+    raise ImportError('horovod.torch needs PyTorch 1.10 or newer, and this one is {}'.format(torch.__version__))
 
 from horovod.common import checkpoint
 from horovod.common.exceptions import HorovodInternalError

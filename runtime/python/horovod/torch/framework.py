@@ -38,7 +38,7 @@ except ImportError:
 
 
 # What tensors have whose class only wraps others, as DTensor does, and has no memory of its own.
-_NO_DISPATCH = torch.Tensor.__torch_dispatch__
+_NO_DISPATCH = getattr(torch.Tensor, '__torch_dispatch__', None)  # None: a release that has no such classes
 
 
 def cuda_index(tensor):
@@ -71,7 +71,7 @@ class Torch(_common_operations.Framework):
     def check(self, operation, tensor, writable):
         dtype = DTYPES.get(tensor.dtype) if isinstance(tensor, torch.Tensor) else None
         if dtype is not None and tensor.layout is torch.strided and tensor.is_contiguous():
-            if type(tensor).__torch_dispatch__ is not _NO_DISPATCH:
+            if _NO_DISPATCH is not None and type(tensor).__torch_dispatch__ is not _NO_DISPATCH:
                 self._refuse_wrapper(operation, tensor)
             if tensor.is_neg():
                 tensor = self._resolve(operation, tensor, writable)
