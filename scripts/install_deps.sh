@@ -6,6 +6,7 @@
 #                  tf-keras, or that version, in a folder whose name ends in it
 #   --pypi-jax [VERSION]  makes one with JAX and optax from PyPI (HVD_JAX_VENV names its folder): the newest that the newest Python here takes, or
 #                  that version, in a folder whose name ends in it
+#   --pypi-jupyter makes one with a kernel of Jupyter (HVD_JUPYTER_VENV names its folder)
 #   --pypi-mxnet   makes one with MXNet 1.9.1 (HVD_MXNET_VENV names its folder)
 #   --pypi-tools   makes one with what checks the Python types, the documentation and the licences (HVD_TOOLS_VENV names its folder)
 #   --sanitizers   also what the builds asan and tsan need (clang 19)
@@ -41,6 +42,8 @@ JAX_GIB=2
 JAX_VENV="${HVD_JAX_VENV:-$HOME/.cache/hvdrun/jax-venv}"
 MXNET_PACKAGES=(mxnet==1.9.1 numpy==1.23.5 "scikit-learn<1.4" cloudpickle pytest pytest-xdist)
 MXNET_GIB=2
+JUPYTER_PACKAGES=(ipykernel jupyter_client cloudpickle numpy pytest pytest-xdist)
+JUPYTER_VENV="${HVD_JUPYTER_VENV:-$HOME/.cache/hvdrun/jupyter-venv}"
 MXNET_VENV="${HVD_MXNET_VENV:-$HOME/.cache/hvdrun/mxnet-venv}"
 
 TOOLS_VENV="${HVD_TOOLS_VENV:-$HOME/.cache/hvdrun/tools-venv}"
@@ -168,6 +171,7 @@ case "${1:-}" in
   --pypi-tensorflow) install_tensorflow "${2:-}" ;;
   --pypi-jax) install_jax "${2:-}" ;;
   --pypi-tools) install_tools ;;
+  --pypi-jupyter) install_venv "$JUPYTER_VENV" 1 /usr/bin/python3 "ipykernel jupyter_client cloudpickle xdist" "${JUPYTER_PACKAGES[@]}" ;;
   --pypi-mxnet) install_venv "$MXNET_VENV" "$MXNET_GIB" /usr/bin/python3 "mxnet sklearn pytest xdist" "${MXNET_PACKAGES[@]}" ;;
   --pypi-torch)
     install_debian
@@ -182,7 +186,7 @@ case "${1:-}" in
     install_debian
     ;;
   *)
-    say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow, --pypi-jax, --pypi-mxnet, --pypi-tools, --sanitizers or --cross"
+    say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow, --pypi-jax, --pypi-jupyter, --pypi-mxnet, --pypi-tools, --sanitizers or --cross"
     exit 2
     ;;
 esac

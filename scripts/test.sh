@@ -23,6 +23,7 @@ TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
 TENSORFLOW_VENV="${HVD_TENSORFLOW_VENV:-$HOME/.cache/hvdrun/tf-venv}"
 JAX_VENV="${HVD_JAX_VENV:-$HOME/.cache/hvdrun/jax-venv}"
 MXNET_VENV="${HVD_MXNET_VENV:-$HOME/.cache/hvdrun/mxnet-venv}"
+JUPYTER_VENV="${HVD_JUPYTER_VENV:-$HOME/.cache/hvdrun/jupyter-venv}"
 OLD_TENSORFLOW=(2.13.1)  # in --soak, as are these
 OLD_JAX=(0.6.2 0.5.3 0.4.31)
 PYTEST=(-m pytest -q --durations=10)
@@ -320,6 +321,7 @@ if [[ $tier == soak ]]; then
   for version in "${OLD_JAX[@]}"; do
     from_pypi "JAX $version" 0 "$JAX_VENV-$version" "test_jax.py$leaks" --pypi-jax "$version"
   done
+  from_pypi "a Jupyter kernel" 0 "$JUPYTER_VENV" "test_jupyter.py" --pypi-jupyter
   from_pypi "MXNet" 0 "$MXNET_VENV" "test_mxnet.py$leaks" --pypi-mxnet
   part "build of tsan" 0 scripts/build.sh tsan
   part "unit and contract tests under tsan" 0 tsan_tests

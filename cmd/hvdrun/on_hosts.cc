@@ -1,12 +1,15 @@
 // hvdrun VERB -H HOST ...: the same verb on another host, over ssh. The output is its output, and
 // the exit code its exit code. Only hvdrun attach has a part on this side, too (attach.cc).
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cmd/hvdrun/verbs.h"
@@ -15,7 +18,9 @@
 #include "launcher/channels/bundle/bundle.h"
 #include "launcher/channels/bundle/remote_script.h"
 #include "launcher/channels/ssh_command.h"
+#include "launcher/detached/detached_job.h"
 #include "launcher/output/output.h"
+#include "runtime/base/unique_fd.h"
 
 namespace hvd {
 namespace {
@@ -58,17 +63,33 @@ RemoteWish ParseRemoteWish(const std::vector<std::string>& args) {
   return wish;
 }
 
-int RunCommand(const std::vector<std::string>& command) {
+void ReadUntilEnd(int fd, std::string* text) {
+  std::array<char, 4096> piece;
+  for (;;) {
+    const ssize_t got = ::read(fd, piece.data(), piece.size());
+    if (got == 0 || (got < 0 && errno != EINTR)) return;
+    if (got > 0) text->append(piece.data(), static_cast<size_t>(got));
+  }
+}
+
+// `output`: what it prints goes there; null: to our stdout.
+int RunCommand(const std::vector<std::string>& command, std::string* output) {
+  int pipe[2] = {-1, -1};
+  if (output != nullptr && ::pipe2(pipe, O_CLOEXEC) != 0) return 1;
+  UniqueFd from(pipe[0]), to(pipe[1]);
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   const pid_t child = ::fork();
   if (child < 0) return 1;
   if (child == 0) {
+    if (to.valid()) ::dup2(to.get(), STDOUT_FILENO);
     ::execvp(words[0], words.data());
     WriteAll(STDERR_FILENO, std::string("hvdrun: cannot run ssh: ") + std::strerror(errno) + "\n");
     ::_exit(kCommandNotFound);
   }
+  to.Reset();
+  if (output != nullptr) ReadUntilEnd(from.get(), output);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -107,12 +128,17 @@ std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& 
     return AttachOnHost(wish.hosts, hosts->front(), wish.args);
   // Ctrl-C ends the verb over there, too.
   const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  const bool one_object = hosts->size() > 1 && std::ranges::count(wish.args, "--json") > 0;
+  std::vector<std::pair<std::string, std::string>> lists;
   int code = 0;
   for (const HostSpec& host : *hosts) {
-    if (hosts->size() > 1) (void)PrintText("host " + Printable(host.name) + ":\n");
-    const int there = RunCommand(RemoteVerbCommand(host, verb, wish.args, terminal));
+    std::string* list = one_object ? &lists.emplace_back(host.name, "").second : nullptr;
+    if (hosts->size() > 1 && !one_object) (void)PrintText("host " + Printable(host.name) + ":\n");
+    const int there =
+        RunCommand(RemoteVerbCommand(host, verb, wish.args, terminal && !one_object), list);
     if (code == 0) code = there;
   }
+  if (one_object) (void)PrintText(ListsOfHostsJson(lists));
   return code;
 }
 

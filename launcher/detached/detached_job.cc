@@ -354,6 +354,15 @@ std::string DetachedListJson(const std::vector<DetachedJob>& jobs) {
   return Dumped(list) + "\n";
 }
 
+std::string ListsOfHostsJson(const std::vector<std::pair<std::string, std::string>>& lists) {
+  DetachedJson json = DetachedJson::object();
+  for (const auto& [host, list] : lists) {
+    const DetachedJson parsed = DetachedJson::parse(list, nullptr, /*allow_exceptions=*/false);
+    json[host] = parsed.is_discarded() ? DetachedJson() : parsed;
+  }
+  return Dumped(json) + "\n";
+}
+
 std::string DetachedStatusJson(const DetachedJob& job, const std::string& view) {
   DetachedJson json = ListedJson(job);
   if (!view.empty()) {

@@ -115,6 +115,8 @@ std::string DetachedState(const DetachedJob& job);
 std::string DetachedTable(const std::vector<DetachedJob>& jobs, int64_t now);
 // For --json: a list of objects. `view` of one job: what its hvdrun answered, or empty.
 std::string DetachedListJson(const std::vector<DetachedJob>& jobs);
+// The lists that hosts printed, by name, as one object; null: what a host printed is not JSON.
+std::string ListsOfHostsJson(const std::vector<std::pair<std::string, std::string>>& lists);
 std::string DetachedStatusJson(const DetachedJob& job, const std::string& view);
 // Why a job ended, from its error file; empty: it succeeded, or the file is missing.
 std::string ReportOf(const DetachedJob& job);

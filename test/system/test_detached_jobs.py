@@ -447,6 +447,10 @@ def test_the_verbs_work_from_another_machine(detached, ssh, tmp_path):
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     done = detached.run("ps", "-H", "down,node1")
     assert done.returncode == 255 and "refused" in done.stderr and name in done.stdout
+    done = detached.run("ps", "--json", "--hosts", "node1,down,node2")
+    lists = json.loads(done.stdout)
+    assert done.returncode == 255 and list(lists) == ["node1", "down", "node2"] and lists["down"] is None
+    assert [job["name"] for job in lists["node1"]] == [name] and lists["node1"] == lists["node2"]
     assert detached.run("forget", name, "-H", "node1").returncode == 0 and not detached.folder(name).exists()
 
 
