@@ -132,10 +132,10 @@ std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& 
   std::vector<std::pair<std::string, std::string>> lists;
   int code = 0;
   for (const HostSpec& host : *hosts) {
-    std::string* list = one_object ? &lists.emplace_back(host.name, "").second : nullptr;
+    std::string* printed = one_object ? &lists.emplace_back(host.name, "").second : nullptr;
     if (hosts->size() > 1 && !one_object) (void)PrintText("host " + Printable(host.name) + ":\n");
     const int there =
-        RunCommand(RemoteVerbCommand(host, verb, wish.args, terminal && !one_object), list);
+        RunCommand(RemoteVerbCommand(host, verb, wish.args, terminal && !one_object), printed);
     if (code == 0) code = there;
   }
   if (one_object) (void)PrintText(ListsOfHostsJson(lists));

@@ -320,7 +320,7 @@ def all_tests(tree):
     venvs = [tree / "venv", *(tree / f"venv-{version}" for version in (*old_jax, *old_tensorflow))]
     tools = tree / ".cache/hvdrun/tools-venv"
     for path in (*programs, tools / "bin/mkdocs", tools / "bin/reuse", root / "build-asan/fuzz/fuzz_argv", *(venv / "bin/python" for venv in venvs), root / "scripts/build_wheel.sh",
-                 kubernetes / "bin/python"):
+                 root / "scripts/test_aarch64.sh", kubernetes / "bin/python"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(NOTE + FAILS)
         path.chmod(0o755)
@@ -336,7 +336,7 @@ def all_tests(tree):
 
     def run_it(*options, fails="nothing of this"):
         env = {**environment(tree), "FAILS": fails, "HOME": str(tree), "HVD_FUZZ_SECONDS": "0",
-               **{f"HVD_{framework}_VENV": str(tree / "venv") for framework in ("TORCH", "TENSORFLOW", "JAX", "MXNET")}}
+               **{f"HVD_{framework}_VENV": str(tree / "venv") for framework in ("TORCH", "TENSORFLOW", "JAX", "JUPYTER", "MXNET")}}
         done = subprocess.run([script, *options], env=env, capture_output=True, text=True, timeout=DEADLINE)
         return done.returncode, done.stdout
 
