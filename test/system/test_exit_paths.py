@@ -300,7 +300,7 @@ def test_the_loss_of_a_host(start, tmp_path):
 
 def test_an_interrupt_has_the_state_of_each_rank(start, tmp_path):
     error = tmp_path / "error.json"
-    script = f"[ $RANK = 0 ] && exit 0; touch {tmp_path}/up; sleep 600"
+    script = f"[ $RANK = 0 ] && exit 0; touch {tmp_path}/up; exec sleep 600"  # dash may lose a SIGINT while it starts a program
     job = start("-np", 2, "--error-file", error, "sh", "-c", script)
     wait_until("rank 1 alone", lambda: (tmp_path / "up").exists() and len(job.workers) == 1)
     os.kill(job.pid, signal.SIGINT)
