@@ -11,9 +11,14 @@ import sys
 REPO = pathlib.Path(__file__).resolve().parents[1]
 
 
+def newest_wheel(processor=platform.machine()):
+    """That of dist/ for the processor; None: there is none."""
+    found = sorted((REPO / "dist").glob(f"hvdrun-*-manylinux_*_{processor}.whl"), key=os.path.getmtime)
+    return found[-1] if found else None
+
+
 def main(folder):
-    found = sorted((REPO / "dist").glob(f"hvdrun-*-manylinux_*_{platform.machine()}.whl"), key=os.path.getmtime)
-    wheel = os.environ.get("HVD_WHEEL") or (found[-1] if found else sys.exit("there is no wheel: scripts/build_wheel.sh makes one"))
+    wheel = os.environ.get("HVD_WHEEL") or newest_wheel() or sys.exit("there is no wheel: scripts/build_wheel.sh makes one")
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", folder], check=True)
     subprocess.run([folder / "bin/python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index", wheel],
                    check=True)

@@ -74,8 +74,8 @@ Look ShowOutput(OutputSource& source, InterruptNote& interrupts) {
   }
 }
 
-// Says how it ended; `again`: the command that goes on.
-int Told(const OutputSource& source, const Look& look, const std::string& again) {
+// Says how the look ended; `again`: the command that continues it. Returns the exit code.
+int ReportEnd(const OutputSource& source, const Look& look, const std::string& again) {
   const std::string job = "job " + Printable(source.job_name());
   if (look.end != Look::End::kJobOver) {
     VerbLine("attach", job + " continues; " + again + " shows its output from here on");
@@ -86,11 +86,11 @@ int Told(const OutputSource& source, const Look& look, const std::string& again)
 }
 
 int Attach(const DetachedJob& job) {
-  ::signal(SIGPIPE, SIG_IGN);  // where nobody reads any more, writing says so
+  ::signal(SIGPIPE, SIG_IGN);  // if the reader is gone, write() says so
   InterruptNote interrupts;
   LocalOutput output(job);
   const Look look = ShowOutput(output, interrupts);
-  return Told(output, look, "hvdrun attach " + job.name);
+  return ReportEnd(output, look, "hvdrun attach " + job.name);
 }
 
 // ---- -H HOST
@@ -223,7 +223,7 @@ int AttachOnHost(const std::string& typed, const HostSpec& host,
   const Look look = ShowOutput(output, interrupts);
   if (look.end == Look::End::kSourceGone) return ConnectionGone(output, name, again);
   if (LeaveHost(output, ssh, interrupts)) output.ForgetOwnRecord();
-  return Told(output, look, again);
+  return ReportEnd(output, look, again);
 }
 
 int AttachVerb(const std::vector<std::string>& all_args) {

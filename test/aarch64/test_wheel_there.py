@@ -8,10 +8,14 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(REPO / "test"))
+from installed import newest_wheel  # noqa: E402
+
 ROOT = pathlib.Path.home() / ".cache/hvdrun/aarch64-debian"
 PACKAGES = "python3,python3-pip,python3-numpy,python3-torch,python3-sklearn,openmpi-bin"
 BINFMT = pathlib.Path("/proc/sys/fs/binfmt_misc")
@@ -29,11 +33,6 @@ def run(*command, **options):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **{"timeout": 1200, **options})
     assert done.returncode == 0, f"{command} ended with {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
-
-
-def newest_wheel():
-    found = sorted((REPO / "dist").glob("hvdrun-*-manylinux_*_aarch64.whl"), key=os.path.getmtime)
-    return found[-1] if found else None
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +71,7 @@ class Debian:
 
 @pytest.fixture(scope="module")
 def debian(emulator):
-    wheel = newest_wheel()
+    wheel = newest_wheel("aarch64")
     if wheel is None:
         pytest.skip("there is no wheel for aarch64: scripts/build_wheel.sh --arch aarch64 makes one")
     if not (ROOT / "complete").exists():

@@ -4,15 +4,18 @@ machines as hosts, over SSH, without root on either. Of --soak, by root, who mak
 
 import os
 import pathlib
-import platform
 import re
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(REPO / "test"))
+from installed import newest_wheel  # noqa: E402
+
 CACHE = pathlib.Path.home() / ".cache/hvdrun"
 PACKAGES = "python3,python3-venv,ca-certificates,openssh-client,openssh-server"
 TORCH = {"bullseye": "torch==1.12.1", "bookworm": "torch"}  # the last one that brings all it needs, and the newest
@@ -24,11 +27,6 @@ def run(*command, **options):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **{"timeout": 1800, **options})
     assert done.returncode == 0, f"{command} ended with {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
-
-
-def newest_wheel():
-    found = sorted((REPO / "dist").glob(f"hvdrun-*-manylinux_*_{platform.machine()}.whl"), key=os.path.getmtime)
-    return found[-1] if found else None
 
 
 class Machine:

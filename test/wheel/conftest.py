@@ -2,21 +2,16 @@
 
 import os
 import pathlib
-import platform
 import subprocess
 import sys
 
 import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from installed import newest_wheel  # noqa: E402
 from tiers import pytest_collection_modifyitems  # noqa: E402, F401
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
-
-
-def newest_wheel():
-    found = sorted((REPO / "dist").glob(f"hvdrun-*-manylinux_*_{platform.machine()}.whl"), key=os.path.getmtime)
-    return found[-1] if found else None
 
 
 def run(*command, **options):
