@@ -25,7 +25,7 @@ def run(processes, *checks, **more):
 
 
 def test_two_ranks():
-    run(2, 'collectives', 'messages', 'futures', 'order', 'refusals', 'ddp', 'join', 'fsdp', 'errors')
+    run(2, 'collectives', 'messages', 'futures', 'order', 'refusals', 'ddp', 'buckets', 'join', 'fsdp', 'errors')
 
 
 def test_four_ranks():
@@ -33,7 +33,7 @@ def test_four_ranks():
 
 
 def test_two_hosts():
-    run(4, 'collectives', 'messages', 'groups', 'ddp', hosts=2)
+    run(4, 'collectives', 'messages', 'groups', 'ddp', 'buckets', hosts=2)
 
 
 def test_world_of_one():

@@ -130,13 +130,13 @@ def check_groups(rank, size):
     assert functional.all_reduce(torch.ones(2), 'sum', list(range(size))).tolist() == [size] * 2
 
 
-def model():
+def model(width=32):
     torch.manual_seed(3)
-    return torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.Tanh(), torch.nn.Linear(32, 8))
+    return torch.nn.Sequential(torch.nn.Linear(16, width), torch.nn.Tanh(), torch.nn.Linear(width, 8))
 
 
-def train(group, rank, hook=None, **options):
-    ddp = DDP(model(), process_group=group, bucket_cap_mb=0.002, **options)
+def train(group, rank, hook=None, width=32, **options):
+    ddp = DDP(model(width), process_group=group, bucket_cap_mb=width * 6e-5, **options)
     if hook is not None:
         ddp.register_comm_hook(group, hook)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -157,6 +157,46 @@ def check_ddp(rank, size):
         if size == 2:
             assert torch.equal(a, b), (hook, options, (a - b).abs().max())
         assert torch.allclose(a, b, atol=1e-5 if hook is None else 1e-2), (hook, options, (a - b).abs().max())
+
+
+def in_registered_memory(tensor):
+    from horovod.common import _library
+    return bool(_library.lib().hvd_is_registered(tensor.data_ptr(), tensor.nbytes))
+
+
+def shared_kib():
+    with open('/proc/self/status') as status:
+        return int(next(line for line in status if line.startswith('RssShmem')).split()[1])
+
+
+def check_buckets(rank, size):
+    """Buckets of DDP lie in registered memory as long as they live, and the numbers are gloo's; tensors of scripts stay where they are."""
+    gloo = dist.new_group(backend='gloo')
+    for options in ({}, {'gradient_as_bucket_view': True}, {'static_graph': True}, {'find_unused_parameters': True}):
+        a, b = [train(group, rank, width=5000, **options) for group in (dist.group.WORLD, gloo)]
+        assert torch.equal(a, b) if size == 2 else torch.allclose(a, b, atol=1e-5), (options, (a - b).abs().max())
+
+    own = torch.full((100000,), rank + 1.)
+    seen = own.numpy()
+    for work in [dist.all_reduce(own, async_op=True) for _ in range(2)]:
+        work.wait()
+    assert (seen == size * sum(range(size + 1))).all() and not in_registered_memory(own)
+    ddp = DDP(torch.nn.Linear(300, 300, bias=False), gradient_as_bucket_view=True)
+    ddp.module.weight.register_hook(lambda gradient: dist.all_reduce(gradient) or gradient)  # a script's own, in the middle of backward()
+    for step in range(3):
+        ddp(torch.full((1, 300), rank + 1.)).sum().backward()
+        assert torch.equal(ddp.module.weight.grad, torch.full((300, 300), (step + 1.) * sum(range(size + 1)))), step
+        assert in_registered_memory(ddp.module.weight.grad) == hasattr(torch.UntypedStorage, '_swap_data_ptr_')
+    if not hasattr(torch.UntypedStorage, '_swap_data_ptr_'):
+        return
+
+    kept, used = ddp.module.weight.grad[5], []
+    for _ in range(12):
+        ddp = DDP(torch.nn.Linear(2000, 500), gradient_as_bucket_view=True)  # 4 MB
+        ddp(torch.ones(1, 2000)).sum().backward()
+        assert in_registered_memory(ddp.module.weight.grad) and torch.all(kept == 3. * sum(range(size + 1)))
+        used.append(shared_kib())
+    assert used[-1] < used[3] + 4000, used
 
 
 def check_join(rank, size):

@@ -17,7 +17,7 @@ from torch._C import _distributed_c10d as _c10d
 
 from horovod.common import _library, registered
 from horovod.common import _c10d as _versions
-from horovod.torch import framework, group_members, group_places, group_work, mpi_ops
+from horovod.torch import bucket_memory, framework, group_members, group_places, group_work, mpi_ops
 from horovod.torch.framework import DTYPES, adapter
 from horovod.torch.group_members import Members, address_of
 from horovod.torch.group_places import Places
@@ -368,6 +368,7 @@ class HvdBackend(_Base):
             return self.allreduce_sparse(tensors, opts)
         if type(op) is not int:
             return self._bitwise('allreduce', tensor, tensor, op)
+        bucket_memory.move_if_bucket(tensor)
         work, number = self._direct(_library.ALLREDUCE, 'allreduce', tensor, op, 0, opts)
         return work or self._in_place(_library.ALLREDUCE, 'allreduce', [tensor], op, 0, number)
 
@@ -764,4 +765,5 @@ def _resolved(tensor):
     return tensor.resolve_neg().resolve_conj().contiguous()
 
 
-_versions.hide_from_dynamo(torch._C, [sys.modules[__name__], _library, registered, framework, group_members, group_places, group_work, mpi_ops])
+_versions.hide_from_dynamo(torch._C, [
+    sys.modules[__name__], _library, registered, bucket_memory, framework, group_members, group_places, group_work, mpi_ops])
