@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/text/format.h"
+#include "runtime/base/travels_alone.h"
 
 namespace hvd {
 namespace {
@@ -53,7 +54,8 @@ void ExchangeMeter::Add(std::span<const TraceRecord> records) {
 // sample.
 void ExchangeMeter::End(const TraceRecord& done) {
   ExchangeSample sample;
-  ObservedOperation seen{.done_us = 0, .fuses = done.collective == kAllreduceNumber};
+  ObservedOperation seen{.fuses = done.collective == kAllreduceNumber &&
+                                  done.bytes < kTravelsAloneBytes};
   bool waited = false, exchanged = false;
   for (size_t i = 0; i + 1 < activities_.size(); ++i) {
     const TraceRecord& record = activities_[i];

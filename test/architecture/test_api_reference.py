@@ -19,7 +19,7 @@ INTERNAL = {
     "keras/callbacks.py", "tensorflow/keras/callbacks.py", "tensorflow/keras/elastic.py", "tensorflow/python_operations.py",
     "jax/cluster.py", "jax/ending.py", "jax/host.py", "jax/native.py", "jax/primitive.py",
     "mxnet/compression.py",
-    "torch/group_members.py", "torch/group_places.py", "torch/group_work.py", "torch/offer_backend.py", "torch/process_group.py",
+    "torch/bucket_memory.py", "torch/group_members.py", "torch/group_places.py", "torch/group_work.py", "torch/offer_backend.py", "torch/process_group.py",
 }
 
 

@@ -17,6 +17,7 @@ struct JobOverHosts {
   std::vector<TrainingStep> steps;
   uint64_t now_us = 1000;  // since the job began
   uint8_t collective = 0;
+  uint64_t unit = 1;  // bytes
 
   void Activity(uint32_t id, TraceActivity activity, uint64_t us, uint64_t bytes,
                 uint32_t tensors) {
@@ -29,8 +30,8 @@ struct JobOverHosts {
   }
   // The exchange of `tensors` ones of so many bytes each; when it is over.
   uint64_t Exchange(uint32_t first, uint32_t tensors, uint64_t bytes, uint64_t ready, uint64_t at) {
-    const uint64_t all = bytes * tensors, copy = tensors > 1 ? all / 1000 : 0;
-    const uint64_t sent = at + copy, over = sent + kAlphaUs + all / 100;
+    const uint64_t time = bytes * tensors, copy = tensors > 1 ? time / 1000 : 0;
+    const uint64_t sent = at + copy, over = sent + kAlphaUs + time / 100, all = time * unit;
     for (uint32_t id = first; id < first + tensors; ++id) {
       Activity(id, TraceActivity::kWaitForHosts, ready, 0, 1);
       Activity(id, TraceActivity::kQueue, ready + 5, 0, 1);
@@ -42,7 +43,7 @@ struct JobOverHosts {
                          .kind = TraceKind::kDone,
                          .collective = collective,
                          .id = id,
-                         .bytes = bytes});
+                         .bytes = bytes * unit});
     }
     return over + copy;
   }
@@ -128,6 +129,15 @@ TEST(ExchangeMeter, WhatIsNoAllreduceIsNotFused) {
   if (model.ok()) {
     EXPECT_DOUBLE_EQ(model->StepUs(128e6), model->StepUs(1));
   }
+}
+
+TEST(ExchangeMeter, LargeTensorsAreNotFused) {
+  JobOverHosts job;
+  job.unit = 2000;  // 8 MB and more
+  job.Steps(10);
+  const Result<StepModel> model = job.meter.Model(job.steps, 128e6);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_DOUBLE_EQ(model->StepUs(128e6), model->StepUs(1));
 }
 
 }  // namespace

@@ -11,10 +11,12 @@
 #include <random>
 
 #include "runtime/base/text/hex_text.h"
+#include "runtime/base/travels_alone.h"
 
 namespace hvd {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Answers = Coordinator::Answers;
 
@@ -164,6 +166,24 @@ TEST_F(CoordinatorTest, FusesUpToTheLimitAndNotAByteMore) {
     }
     EXPECT_EQ(RunIn(Send(0, DoneMessage{1})).entries.size(), limit / 100) << limit;
   }
+}
+
+// It keeps a connection busy by itself: copies into one message and out of it would be in vain.
+TEST_F(CoordinatorTest, ALargeTensorTravelsAlone) {
+  Make({0, 1}, {.fusion_bytes = 64 << 20});
+  const std::vector<uint64_t> sizes = {
+      100, 100, 100, kTravelsAloneBytes, 100, 100, kTravelsAloneBytes - 1};
+  for (uint64_t ticket = 0; ticket < sizes.size(); ++ticket) {
+    ReadyMessage ready = Ready(ticket, "t" + std::to_string(ticket));
+    ready.parts[0].bytes = sizes[ticket];
+    Send(0, ready);
+    Send(1, ready);
+  }
+  std::vector<size_t> together;
+  for (uint64_t batch = 1; together.size() < 3; ++batch) {
+    together.push_back(RunIn(Send(0, DoneMessage{batch})).entries.size());
+  }
+  EXPECT_THAT(together, ElementsAre(1, 1, 3));
 }
 
 TEST_F(CoordinatorTest, TellsAllLeadersAlikeHowToCutSumsWhileThatChanges) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/travels_alone.h"
+
 namespace hvd {
 namespace {
 
@@ -80,7 +82,7 @@ BatchOrder::Ready BatchOrder::MakeReady(PendingOperation operation) const {
   for (const PartInfo& part : first.parts) ready.bytes += part.bytes;
   const auto same_key = [&](const LeaderReport& r) { return r.msg.fusion_key == first.fusion_key; };
   const bool alike = std::ranges::all_of(operation.reports, same_key);
-  ready.fusion_key = alike ? first.fusion_key : 0;
+  ready.fusion_key = alike && ready.bytes < kTravelsAloneBytes ? first.fusion_key : 0;
   ready.operation = std::move(operation);
   return ready;
 }
