@@ -5,7 +5,9 @@ Argument: nothing, or the name of one check. Prints 'done RANK'.
 
 import datetime
 import gc
+import inspect
 import sys
+import time
 
 import horovod.torch as hvd  # noqa: F401
 import torch
@@ -270,6 +272,51 @@ def check_order(rank, size):
         expected = float(sum(range(size + 1)) * size ** 2)
         for value in [own] + others:
             assert torch.equal(value, torch.full((count,), expected)), (count, expected, value)
+
+
+def check_unawaited(rank, size):
+    """What a script starts with async_op=True and never waits for ends: at once where it drops the work, by itself where it keeps it."""
+    total = float(sum(range(size + 1)))
+
+    def begin(count):
+        own = torch.full((count,), rank + 1.)
+        return own, dist.all_reduce(own, async_op=True)
+
+    for count in (3, 20000, 2000000):
+        own = begin(count)[0]
+        assert torch.all(own == total), (count, own[0])
+        own, work = begin(count)
+        dist.barrier()
+        assert torch.all(own == total), (count, own[0])
+        own, work = begin(count)
+        deadline = time.monotonic() + 30
+        while not torch.all(own == total):
+            assert time.monotonic() < deadline, (count, own[0])
+            time.sleep(0.01)
+        del work
+    got = torch.zeros(100000)
+    dist.isend(torch.full((100000,), float(rank)), (rank + 1) % size)  # nobody keeps it, and the receiver comes later
+    dist.recv(got, (rank - 1) % size)
+    assert torch.all(got == (rank - 1) % size)
+    late = torch.ones(5)
+    if rank == 0:
+        dist.broadcast(late.fill_(7), 0)
+    else:
+        time.sleep(0.3)
+        dist.broadcast(late, 0, async_op=True)
+        assert late.tolist() == [7.] * 5
+    if 'delay_all_reduce_named_params' not in inspect.signature(DDP).parameters:
+        return
+    results = []
+    for group in (dist.group.WORLD, dist.new_group(backend='gloo')):  # PyTorch drops the work there
+        net = model(5000)
+        delayed = [(name, parameter) for name, parameter in net.named_parameters() if name.startswith('2')]
+        ddp = DDP(net, process_group=group, delay_all_reduce_named_params=delayed, param_to_hook_all_reduce=net[0].weight)
+        ddp(torch.full((4, 16), rank + 1.)).square().mean().backward()
+        dist.barrier()  # for gloo
+        time.sleep(0.2)
+        results.append(torch.cat([parameter.grad.reshape(-1) for parameter in net.parameters()]))
+    assert torch.allclose(*results, rtol=1e-4), (results[0] - results[1]).abs().max()
 
 
 def check_errors(rank, size):

@@ -1,15 +1,19 @@
-"""The `Work` objects of the backend `hvd` of torch.distributed: what a collective under way is for c10d.
+"""Collectives of the backend `hvd` of torch.distributed that are under way.
 
-A Work has the handle of the runtime and the tensors that it keeps alive. It ends once, in whichever thread comes first: the one that
-waits, or the completing thread, which ends those whose future somebody has asked for (DistributedDataParallel asks for all).
+An Operation has the handle of the runtime and the tensors that it keeps alive. It ends once, in whichever thread comes first: one that
+waits, or the completing thread, which ends those whose future somebody has asked for (DistributedDataParallel asks for all) and those
+that nobody waits for. A Work is what c10d and scripts hold of it.
 """
 
 import atexit
 import bisect
+import collections
 import datetime
 import queue
+import sys
 import threading
 import time
+import weakref
 
 import torch
 from torch._C._distributed_c10d import Work as _C10dWork
@@ -21,6 +25,8 @@ _NO_LIMIT = (datetime.timedelta(0), datetime.timedelta(milliseconds=-1))
 # The runtime's own limit comes first: its sentence names the ranks that are missing.
 GRACE_S = 10.0
 _STOP_S = 5
+# A script that drops a Work waits for so long in its place, once.
+_DROPPED_MS = 10000
 
 
 def seconds_of(timeout):
@@ -35,7 +41,7 @@ def deadline_of(limit_s):
     return None if limit_s is None else time.monotonic() + limit_s + GRACE_S
 
 
-class Work(_C10dWork):
+class Operation:
     """A collective of a group: its handle, what it keeps alive, and what is left to do once the runtime is done with it.
 
     Args:
@@ -52,7 +58,6 @@ class Work(_C10dWork):
     """
 
     def __init__(self, group, number, what, handle, outputs, kept=None, finish=None, room=None, slots=None, names=1):
-        _C10dWork.__init__(self)
         self.group = group
         self.number = number
         self.what = what
@@ -75,8 +80,6 @@ class Work(_C10dWork):
     def lane(self):
         return self if self._slots is None else self._slots
 
-    # ---- what c10d and scripts call
-
     def wait(self, timeout=None):
         limit = seconds_of(timeout)
         if limit is None:
@@ -85,10 +88,6 @@ class Work(_C10dWork):
             self.end(time.monotonic() + limit, limit)
         if self.error is not None:
             raise self.error
-        return True
-
-    def synchronize(self):
-        self.wait()
 
     def is_completed(self):
         if self.handle is None:
@@ -101,16 +100,6 @@ class Work(_C10dWork):
         finally:
             self.lock.release()
         return self.handle is None
-
-    def is_success(self):
-        return self.is_completed() and self.error is None
-
-    def exception(self):
-        return self.error if self.is_completed() else None
-
-    def result(self):
-        self.wait()
-        return self.outputs
 
     def get_future(self):
         if self.future is None and self.handle is not None and _completer.is_this_thread():
@@ -136,6 +125,26 @@ class Work(_C10dWork):
         if self.error is not None:
             raise self.error
         return self.outputs
+
+    def drop(self):
+        """Nobody can wait for it any more, so this does: what the script does next may read the result. Other backends finish meanwhile, more
+        often than not. After _DROPPED_MS, which may be this rank's fault, the completing thread goes on with it."""
+        if self.handle is None or self.future is not None:
+            return
+        patience_ms = 0 if _completer.is_this_thread() else _Patience.take()
+        try:
+            if self.end_within(patience_ms, None, None):
+                return
+        except RuntimeError:  # the group has the error
+            return
+        if patience_ms:
+            _Patience.end(self)
+        self.complete_later()
+
+    def complete_later(self):
+        """In the completing thread."""
+        if self.handle is not None:
+            _completer.add(self)
 
     # ---- its end
 
@@ -170,8 +179,11 @@ class Work(_C10dWork):
         room = None if self.room is None else _library.ResultRoom(*self.room)
         if room is not None:
             room.empty(*self.room)
+        patient_until = None if patience_ms is None else time.monotonic() + patience_ms / 1000
         while True:
-            slice_ms = _library.WAIT_SLICE_MS if patience_ms is None else patience_ms
+            slice_ms = _library.WAIT_SLICE_MS
+            if patience_ms is not None:
+                slice_ms = max(0, min(slice_ms, int((patient_until - time.monotonic()) * 1000 + 0.5)))
             if deadline is not None:
                 slice_ms = max(0, min(slice_ms, int((deadline - time.monotonic()) * 1000) + 1))
             status = lib.hvd_wait(handle, slice_ms) if room is None else lib.hvd_wait_result(handle, slice_ms, room.ref)
@@ -182,7 +194,7 @@ class Work(_C10dWork):
                 self.group.abandon(self, (self.outputs, self.kept, room), error)
                 self._complete(error, room)
                 raise error
-            if patience_ms is not None:
+            if patience_ms is not None and time.monotonic() + 0.0005 >= patient_until:
                 return False
         self._complete(None if status == _library.OK else _library.error(status), room)
         return True
@@ -223,6 +235,74 @@ class Work(_C10dWork):
                     'middle. hvdrun names them after --stall-check-warning-time-seconds; a longer limit is the argument timeout of '
                     'init_process_group and new_group.').format(self.what, self.number, self.group.describe(), limit, self.group.world_rank())
         return RuntimeError(sentence)
+
+
+class _Patience:
+    """How long drops may still wait."""
+
+    left_ms = _DROPPED_MS
+
+    @classmethod
+    def take(cls):
+        return cls.left_ms
+
+    @classmethod
+    def end(cls, operation):
+        cls.left_ms = 0
+        print('hvdrun: rank {}: {} #{} of {} goes on, {:g} s after the script dropped its work without a wait(): what the script reads now '
+              'may not be the result. Keep what a call with async_op=True returns, and wait() for it.'.format(
+                  operation.group.world_rank(), operation.what, operation.number, operation.group.describe(), _DROPPED_MS / 1000),
+              file=sys.stderr)
+
+
+class Work(_C10dWork):
+    """What c10d and scripts hold of an operation.
+
+    Args:
+        operation: The operation.
+        is_awaited: Whether its result matters to the rank: to drop it waits for it. False for messages that are sent.
+    """
+
+    def __init__(self, operation, is_awaited=True):
+        _C10dWork.__init__(self)
+        self.operation = operation
+        self._is_awaited = is_awaited
+
+    def __del__(self, is_finalizing=sys.is_finalizing):  # at the end of the interpreter the names of this module are gone
+        operation = self.operation
+        if operation.handle is None or is_finalizing():
+            return
+        if self._is_awaited:
+            operation.drop()
+        elif operation.future is None:
+            operation.complete_later()
+
+    @property
+    def outputs(self):
+        return self.operation.outputs
+
+    def wait(self, timeout=None):
+        self.operation.wait(timeout)
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return self.operation.is_completed()
+
+    def is_success(self):
+        return self.is_completed() and self.operation.error is None
+
+    def exception(self):
+        return self.operation.error if self.is_completed() else None
+
+    def result(self):
+        self.wait()
+        return self.outputs
+
+    def get_future(self):
+        return self.operation.get_future()
 
 
 class Works(_C10dWork):
@@ -272,79 +352,135 @@ _futures = threading.Lock()  # of the fields about futures
 
 
 class _Completer:
-    """The thread that completes works whose futures the script has asked for.
+    """The thread that completes operations whose futures the script has asked for, and those that it does not wait for.
 
-    Works that share a lane, such as the collectives of a group, end in the order of their numbers, which is that of all ranks. Between
-    lanes there is no order: one may wait for what a rank does only once a work of another lane is over.
+    Operations that share a lane, such as the collectives of a group, end in the order of their numbers, which is that of all ranks. Between
+    lanes there is no order: one may wait for what a rank does only once an operation of another lane is over.
 
     It is not the thread of the C ABI that calls `on_done`: a callback of a future may wait for other collectives or for the interpreter
     lock, and that thread must not block. Tried with two ranks on two busy cores, `on_done` came in about half the time where the ranks did
     nothing else, and no sooner where they computed meanwhile, which is what backward() does.
     """
 
-    _LONE_MS = 20  # with one lane; a work of another one that comes in between waits for so long
+    _LONE_MS = 20  # with one lane; an operation of another one that comes in between waits for so long
     _TURN_MS = 1  # with several
+    _UNAWAITED_S = 0.02  # an operation that no thread waits for by then is this one's
 
     def __init__(self):
-        self._queue = None
+        self._queue = queue.SimpleQueue()
+        self._watched = collections.deque()  # (weak reference, since when)
+        self._rests = True  # it sleeps until something comes
         self._thread = None
         self._lock = threading.Lock()
 
     def is_this_thread(self):
         return self._thread is not None and threading.get_ident() == self._thread.ident
 
-    def add(self, work):
+    def add(self, operation):
         """It ends at the latest when the limit of its group has passed from now on."""
+        self._begin()
+        self._queue.put((operation, deadline_of(operation.group.limit_s)))
+
+    def watch(self, operation):
+        """As add(), once no thread waits for it for a while. Other backends end by themselves what a script starts, too."""
+        self._watched.append((weakref.ref(operation), time.monotonic()))
+        if self._rests:
+            self._begin()
+            self._queue.put(_LOOK)
+
+    def _begin(self):
+        if self._thread is not None:
+            return
         with self._lock:
-            if self._queue is None:
-                self._queue = queue.SimpleQueue()
-                self._thread = threading.Thread(target=self._run, args=(self._queue,), name='hvd-futures', daemon=True)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name='hvd-futures', daemon=True)
                 self._thread.start()
                 atexit.register(self._stop)
-        self._queue.put((work, deadline_of(work.group.limit_s)))
 
     def _stop(self):
         """Before the interpreter ends: a thread that comes back from C++ after that, from a callback as well, ends the process by
-        std::terminate(). Works that are not over by then are left."""
+        std::terminate(). Operations that are not over by then are left."""
         self._queue.put(None)
         self._thread.join(_STOP_S)
 
-    @classmethod
-    def _run(cls, works):
-        lanes = {}  # by what its works have in common: [(number, turn, work, deadline)], the next one first
+    def _next(self, is_busy):
+        """What has been added; _LOOK: nothing."""
+        try:
+            if is_busy:
+                return self._queue.get(block=False)
+            if self._watched:
+                return self._queue.get(timeout=self._UNAWAITED_S)
+        except queue.Empty:
+            return _LOOK
+        self._rests = True
+        added = _LOOK if self._watched else self._queue.get()
+        self._rests = False
+        return added
+
+    def _run(self):
+        lanes = {}  # by what its operations have in common: [(number, turn, operation, deadline)], the next one first
         turn = 0
         while True:
-            try:
-                while True:
-                    added = works.get(block=not lanes)
-                    if added is None:
-                        return
-                    work, deadline = added
-                    turn += 1
-                    bisect.insort(lanes.setdefault(id(work.lane), []), (work.number, turn, work, deadline))
-            except queue.Empty:
-                pass
-            work = added = None
+            added = self._next(bool(lanes))
+            if added is None:
+                return
+            while added is not _LOOK and added is not None:
+                turn += 1
+                self._insert(lanes, turn, *added)
+                added = self._next(True)
+            if added is None:
+                return
+            for operation in self._unawaited():
+                turn += 1
+                self._insert(lanes, turn, operation, deadline_of(operation.group.limit_s))
+            operation = added = None
+            if not lanes:
+                continue
             patient = list(lanes)[turn % len(lanes)]
             turn += 1
             for key in list(lanes):
-                patience_ms = 0 if key != patient else cls._LONE_MS if len(lanes) == 1 else cls._TURN_MS
-                if cls._end_next(lanes[key], patience_ms):
+                patience_ms = 0 if key != patient else self._LONE_MS if len(lanes) == 1 else self._TURN_MS
+                if self._end_next(lanes[key], patience_ms):
                     del lanes[key]
+
+    @staticmethod
+    def _insert(lanes, turn, operation, deadline):
+        bisect.insort(lanes.setdefault(id(operation.lane), []), (operation.number, turn, operation, deadline))
+
+    def _unawaited(self):
+        """Takes those that no thread waits for, and forgets those that are over."""
+        found, kept, now = [], [], time.monotonic()
+        for _ in range(len(self._watched)):
+            reference, since = self._watched.popleft()
+            operation = reference()
+            if operation is None or operation.handle is None or operation.future is not None:
+                continue
+            if now - since >= self._UNAWAITED_S and not operation.lock.locked():
+                found.append(operation)
+            else:
+                kept.append((reference, since))
+        self._watched.extendleft(reversed(kept))
+        return found
 
     @staticmethod
     def _end_next(lane, patience_ms):
         """Ends those of a lane that are over; whether none is left."""
         while lane:
-            _, _, work, deadline = lane[0]
+            _, _, operation, deadline = lane[0]
             try:
-                if not work.end_within(patience_ms, deadline, work.group.limit_s):
+                if not operation.end_within(patience_ms, deadline, operation.group.limit_s):
                     return False
             except RuntimeError:  # it is late, and its future has the error
                 pass
             del lane[0]
-            work, patience_ms = None, 0
+            operation, patience_ms = None, 0
         return True
 
 
+_LOOK = object()
 _completer = _Completer()
+
+
+def watch(operation):
+    """Has the completing thread end an operation that no thread waits for."""
+    _completer.watch(operation)

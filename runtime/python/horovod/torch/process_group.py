@@ -21,7 +21,7 @@ from horovod.torch import bucket_memory, framework, group_members, group_places,
 from horovod.torch.framework import DTYPES, adapter
 from horovod.torch.group_members import Members, address_of
 from horovod.torch.group_places import Places
-from horovod.torch.group_work import Work, Works, deadline_of, seconds_of
+from horovod.torch.group_work import Operation, Work, Works, deadline_of, seconds_of, watch
 
 NAME = 'hvd'
 _OPERATION = 'torch'  # names of the runtime begin with it
@@ -246,15 +246,24 @@ class HvdBackend(_Base):
                 self._users[address] = work
         if work.handle is None:  # over in the meantime
             self.forget_user(work)
-        return work
 
     def _begin(self, what, collective, parts, addresses, outputs, kept, op=0, root=0, splits=None, finish=None, room=None, number=None):
         """Starts a collective of the group. number: what _next() has given for it, if it has."""
         if number is None:
             number = self._next()
         self._await_users(addresses)
-        return self._use(self._submit(what, collective, parts, addresses, outputs, kept, op, root, splits, finish, room, number,
-                                      self._full_names[number % _NAMES], self._set, self._slots), addresses)
+        operation = self._submit(what, collective, parts, addresses, outputs, kept, op, root, splits, finish, room, number,
+                                 self._full_names[number % _NAMES], self._set, self._slots)
+        self._use(operation, addresses)
+        return self._work(operation)
+
+    def _work(self, operation, is_awaited=True):
+        """What the caller gets of it."""
+        watch(operation)
+        if self._coalesced is None:
+            return Work(operation, is_awaited)
+        self._coalesced.append(Work(operation, is_awaited))
+        return Work(operation, False)
 
     def _submit(self, what, collective, parts, addresses, outputs, kept, op, root, splits, finish, room, number, name, process_set, slots):
         key = (collective, op, root, process_set, parts, None if splits is None else tuple(splits))
@@ -266,13 +275,10 @@ class HvdBackend(_Base):
         if len(self._requests) > _KEPT_REQUESTS:
             self._requests.clear()
         self._requests[key] = request
-        work = Work(self, number, what, handle, outputs, kept, finish, room, slots, _NAMES)
-        if self._coalesced is not None:
-            self._coalesced.append(work)
-        return work
+        return Operation(self, number, what, handle, outputs, kept, finish, room, slots, _NAMES)
 
     def _done(self, what, outputs):
-        return Work(self, self._count, what, None, outputs)
+        return Work(Operation(self, self._count, what, None, outputs))
 
     @staticmethod
     def _only(what, tensors):
@@ -328,8 +334,11 @@ class HvdBackend(_Base):
             error = _library.error(-handle)
             self.note_failure(error)
             raise error
-        work = Work(self, number, what, handle or None, [tensor], tensor, slots=self._slots if handle else None, names=_NAMES)
-        return self._use(work, (tensor.data_ptr(),)) if handle else work, number
+        operation = Operation(self, number, what, handle or None, [tensor], tensor, slots=self._slots if handle else None, names=_NAMES)
+        if handle:
+            self._use(operation, (tensor.data_ptr(),))
+            watch(operation)
+        return Work(operation), number
 
     def _in_place(self, collective, what, tensors, op, root, number=None):
         """An allreduce or broadcast of one or more tensors, which get the result."""
@@ -433,6 +442,9 @@ class HvdBackend(_Base):
         return work or self._in_place(_library.BROADCAST, 'broadcast', [tensor], 0, root, number)
 
     def barrier(self, opts=None):
+        """It ends the collectives of the group before it, too."""
+        for operation in [slot for slot in self._slots if slot is not None]:
+            self._await_slot(operation)
         return self._begin('barrier', _library.BARRIER, (), (), [], None)
 
     def monitored_barrier(self, opts=None, wait_all_ranks=False):
@@ -643,8 +655,8 @@ class HvdBackend(_Base):
         if what == 'recv' and use.data_ptr() != tensor.data_ptr():
             def back():
                 tensor.detach().copy_(torch.view_as_complex(use) if tensor.is_complex() else use)
-        return self._submit(what, _library.BROADCAST, ((DTYPES[use.dtype], _flat(use)),), (use.data_ptr(), use.data_ptr()), [tensor], use,
-                            0, self._ranks[source], None, back, None, number, name, process_set, slots)
+        return self._work(self._submit(what, _library.BROADCAST, ((DTYPES[use.dtype], _flat(use)),), (use.data_ptr(), use.data_ptr()), [tensor],
+                                       use, 0, self._ranks[source], None, back, None, number, name, process_set, slots), what == 'recv')
 
     def send(self, tensors, dst, tag=0):
         tensor = self._only('send', tensors)
