@@ -121,8 +121,10 @@ class Engine {
   std::optional<EndedOperation> TakeEnded();
 
   // Receives announcements of peers and sends those that had no room: for the runtime thread, so
-  // that peers are not delayed while the application computes; gives operations to devices. True if
-  // something is still unsent or on its way to a device.
+  // that peers are not delayed while the application computes; gives operations to devices. Works
+  // at those that have started once the application has made no call for a while, so that a result
+  // that nobody waits for comes as well. True if something is still unsent or on its way to a
+  // device.
   // Does nothing while another thread is at work.
   bool TryProgress();
 
@@ -154,6 +156,8 @@ class Engine {
   bool Look(Operation* op) HVD_REQUIRES(mutex_);
   bool WaitForHosts(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
   bool IsOver(const Operation& op) const HVD_REQUIRES(mutex_);
+  // No thread waits, and the application has not called since a look long ago.
+  bool IsLeftAlone() HVD_REQUIRES(mutex_);
   void NoteStall(Operation* op, TimePoint now) HVD_REQUIRES(mutex_);
 
   Peers& peers_;
@@ -171,6 +175,8 @@ class Engine {
   HostAttendance hosts_ HVD_GUARDED_BY(mutex_);
   WaitNotes waits_ HVD_GUARDED_BY(mutex_);
   uint64_t calls_ HVD_GUARDED_BY(mutex_) = 0;  // of the application so far: Submit, Run, Poll, Wait
+  uint64_t calls_seen_ HVD_GUARDED_BY(mutex_) = 0;  // by the runtime thread
+  TimePoint seen_at_ HVD_GUARDED_BY(mutex_){};      // when it has first seen so many
 };
 
 }  // namespace hvd

@@ -23,6 +23,8 @@ constexpr int64_t kDeviceSleepNs = 100'000;
 constexpr Duration kHostsSleep = std::chrono::milliseconds(20);
 // A wait that is shorter is no news.
 constexpr Duration kNotedAfter = std::chrono::milliseconds(100);
+// Less than the time between two looks of the runtime thread.
+constexpr Duration kLeftAloneAfter = std::chrono::milliseconds(50);
 // A pause can take longer than a peer that is about to answer, so the first turns have none.
 constexpr uint32_t kEagerSpins = 50;
 // A look at other hosts is a system call or two.
@@ -254,7 +256,16 @@ bool Engine::TryProgress() {
   progress_.Communicate();
   // Devices work while the application computes, so what is ready is given to them meanwhile.
   const bool at_work = options_.devices != nullptr && progress_.AdvanceDevices();
+  if (IsLeftAlone()) progress_.AdvanceOthers(nullptr);
   return at_work || progress_.has_unsent();
+}
+
+bool Engine::IsLeftAlone() {
+  const TimePoint now = clock_.Now();
+  if (waiting_ == 0 && calls_ == calls_seen_) return now - seen_at_ >= kLeftAloneAfter;
+  calls_seen_ = calls_;
+  seen_at_ = now;
+  return false;
 }
 
 void Engine::Close(std::string reason) {

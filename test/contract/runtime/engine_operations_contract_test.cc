@@ -534,6 +534,31 @@ TEST_P(Operations, ALeaverFailsItsSetsAndNoOther) {
   });
 }
 
+// Private memory of this size needs a thread of each rank that works at it.
+TEST_P(Operations, TheRuntimeThreadFinishesWhatTheApplicationDoesNotComeBackTo) {
+  WorldOfThreads world(transport(), size());
+  const Shape shape{20'000};
+  std::vector<Values> of_rank(size(), Values(20'000, 2));
+  std::vector<Engine::Handle> handles;
+  for (uint32_t rank = 0; rank < size(); ++rank) {
+    Values& x = of_rank[rank];
+    auto handle =
+        world.engine(rank).Submit(SpecOf(Collective::kAllreduce, "left alone", x, &x, shape));
+    ASSERT_TRUE(handle.ok()) << handle.status().message();
+    handles.push_back(*handle);
+  }
+  const std::vector<Values> sums(size(), Values(20'000, 2.f * static_cast<float>(size())));
+  const TimePoint deadline = SteadyNow() + std::chrono::seconds(20);
+  while (of_rank != sums && SteadyNow() < deadline) {
+    for (uint32_t rank = 0; rank < size(); ++rank) world.engine(rank).TryProgress();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(of_rank, sums);
+  for (uint32_t rank = 0; rank < size(); ++rank) {
+    EXPECT_TRUE(world.engine(rank).Wait(handles[rank], Duration(-1)).ok());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, Operations,
                          ::testing::Combine(::testing::Values(Transport::kShm, Transport::kInproc),
                                             ::testing::Values(1u, 2u, 3u, 4u)),
