@@ -74,7 +74,7 @@ struct Settings {
   std::string binding_args;  // the same
   bool tcp = false;
 
-  // Elastic jobs; launcher/job/policy/elastic_limits.h has what they mean together.
+  // Elastic jobs; launcher/job/policy/job_policy.h has what they mean together.
   bool elastic = false;
   std::string host_discovery_script;  // a command for /bin/sh; empty: none
   int min_num_proc = 0;               // 0: not given

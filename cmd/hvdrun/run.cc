@@ -33,7 +33,7 @@
 #include "launcher/driver/start_job.h"
 #include "launcher/job/error_file.h"
 #include "launcher/job/host_records/final_plan.h"
-#include "launcher/job/policy/elastic_limits.h"
+#include "launcher/job/policy/job_policy.h"
 #include "launcher/live/metrics_server.h"
 #include "launcher/output/output.h"
 #include "launcher/output/output_files.h"
@@ -119,10 +119,10 @@ Status ReadHosts(const ParsedCommandLine& parsed, DriverOptions& options) {
   if (!prefix.ok()) return prefix.status();
   options.prefix = std::move(*prefix);
   HVD_RETURN_IF_ERROR(CheckIdentityFile(settings));
-  Result<ElasticLimits> elastic = ElasticLimitsOf(settings);
-  if (!elastic.ok()) return elastic.status();
-  options.elastic = *elastic;
-  if (elastic->elastic) return Status::Ok();  // its hosts become known while it runs
+  Result<JobPolicy> policy = PolicyOf(settings);
+  if (!policy.ok()) return policy.status();
+  options.policy = *policy;
+  if (policy->finds_hosts) return Status::Ok();
   Result<std::vector<HostSlots>> hosts = HostsOf(settings);
   if (!hosts.ok()) return hosts.status();
   const Result<int> num_proc = NumProcOn(*hosts, settings);
@@ -130,6 +130,7 @@ Status ReadHosts(const ParsedCommandLine& parsed, DriverOptions& options) {
   Result<PlanDraft> draft = DraftPlan(*hosts, static_cast<uint32_t>(*num_proc));
   if (!draft.ok()) return draft.status();
   options.plan = std::move(draft->plan);
+  options.policy = FixedPolicy(options.plan.size());  // now that it is known
   options.named_hosts = std::move(draft->hosts);
   for (const HostSlots& host : options.named_hosts) options.hosts.push_back({host.remote, {}});
   return Status::Ok();
@@ -158,11 +159,11 @@ PythonCommand CommandOf(const ParsedCommandLine& parsed, const std::string& dire
 
 // --dry-run: the hosts of an elastic job are those of now.
 int PrintPlan(const DriverOptions& options) {
-  if (!options.elastic.elastic)
+  if (!options.policy.finds_hosts)
     return PrintText(PlanText(options.plan, options.named_hosts, options));
   Result<std::vector<HostSlots>> hosts = HostsOf(options.settings);
   if (!hosts.ok()) return UsageError(hosts.status());
-  const Result<PlanDraft> draft = DraftPlan(*hosts, options.elastic.np);
+  const Result<PlanDraft> draft = DraftPlan(*hosts, options.policy.np);
   if (!draft.ok()) return UsageError(draft.status());
   return PrintText(PlanText(draft->plan, draft->hosts, options));
 }
@@ -175,7 +176,7 @@ void KeepFiles(const DetachedJob& detached, DriverOptions& options) {
   if (!settings.output_filename.empty()) return;
   settings.output_filename = detached.ranks_folder;
   // Two streams of each rank, each with a file before the present one.
-  const int64_t files = int64_t{4} * std::max<int64_t>(options.most_ranks(), 1);
+  const int64_t files = int64_t{4} * std::max<int64_t>(options.policy.most_workers(), 1);
   settings.output_limit_bytes = std::max(kLeastBytes, settings.detached_output_limit_bytes / files);
 }
 
@@ -214,7 +215,7 @@ Status ReadJob(const ParsedCommandLine& parsed, const DetachedJob* detached,
   options.first_port = network->ports.first;
   options.last_port = network->ports.last;
   // Nobody could say which of the ranks that come and go has read what.
-  if (IsEmptyInput(STDIN_FILENO) || options.elastic.elastic)
+  if (IsEmptyInput(STDIN_FILENO) || options.policy.ranks_change)
     options.settings.stdin_to = StdinTo::kNone;
   options.stdin_terminal = ::isatty(STDIN_FILENO) == 1;
   return Status::Ok();
@@ -238,7 +239,7 @@ Status Prepare(const DriverOptions& options) {
     if (Status may = MetricsServer::Check(settings.metrics_bind, port); !may.ok()) return may;
   }
   if (settings.output_filename.empty()) return Status::Ok();
-  return PrepareOutputFiles(settings.output_filename, options.most_ranks(),
+  return PrepareOutputFiles(settings.output_filename, options.policy.most_workers(),
                             settings.output_limit_bytes);
 }
 
@@ -248,8 +249,8 @@ Status Prepare(const DriverOptions& options) {
 bool MayBeTakenOver(const DriverOptions& options) {
   const Settings& settings = options.settings;
   const RemoteClient client = RemoteClientOf(settings);
-  // Those of an elastic job may come at any time.
-  const bool remote = options.elastic.elastic || options.any_remote();
+  // They may come at any time.
+  const bool remote = options.policy.finds_hosts || options.any_remote();
   const bool may_reach = !remote || client == RemoteClient::kSshLibrary ||
                          client == RemoteClient::kSshProgram || client == RemoteClient::kRshAgent;
   return may_reach && !settings.stock_horovod && RankLauncherOf(settings).empty() &&
@@ -258,10 +259,10 @@ bool MayBeTakenOver(const DriverOptions& options) {
 
 // From here on there is a standby, and this process may be one that has taken over.
 Status BeginSuccession(const DetachedJob& detached, DriverOptions& options) {
-  // Workers of an elastic job have a new number each time; memory that is not used costs nothing.
-  constexpr uint32_t kWorkersOfElastic = 1 << 20;
-  auto printed = PrintedOutput::Make(options.most_ranks(), detached.mark,
-                                     options.elastic.elastic ? kWorkersOfElastic : 0);
+  // Where ranks change, each worker has a new number; memory that is not used costs nothing.
+  constexpr uint32_t kMostNumbers = 1 << 20;
+  auto printed = PrintedOutput::Make(options.policy.most_workers(), detached.mark,
+                                     options.policy.ranks_change ? kMostNumbers : 0);
   if (!printed.ok()) return printed.status();
   Result<Succession> succession = BeginSuccession(detached);
   if (!succession.ok()) return succession.status();
@@ -283,8 +284,8 @@ void BeginSuccessionIfPossible(const DetachedJob* detached, DriverOptions& optio
   const bool given = grace >= 0;
   if (detached != nullptr && MayBeTakenOver(options)) {
     options.successor_grace_seconds = given ? grace : kGraceOfDetached;
-    // An elastic job goes on without a host sooner than with it.
-    if (!options.elastic.elastic) grace = options.successor_grace_seconds;
+    // A job that outlives the loss of a host goes on without it sooner than with it.
+    if (!options.policy.outlives_losses) grace = options.successor_grace_seconds;
     if (Status status = BeginSuccession(*detached, options); !status.ok())
       LogWarning("the job ends with this hvdrun if it is killed: " + status.message());
     if (options.taken_over)
@@ -342,7 +343,7 @@ int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const Node
     options.function = std::move(*function);
   }
   if (Status status = Prepare(options); !status.ok()) return UsageError(status);
-  if (options.elastic.elastic) return RunElastic(std::move(options), detached, nodes);
+  if (options.policy.finds_hosts) return RunElastic(std::move(options), detached, nodes);
   ChooseLauncher(options.named_hosts, options.settings);
   SettingsChannelFactory channels(
       options.named_hosts, options.settings, options.job_id, OwnPath(),

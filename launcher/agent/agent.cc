@@ -199,10 +199,10 @@ Agent::Agent(AgentOptions options)
       stop_signals_(
           io_, [this](int signal) { return AskToStop(signal); },
           // Schedulers send these to all processes of a step. SIGUSR1 is a request to stop after
-          // the step, and an elastic job does nothing else about it.
+          // the step, and where all ranks do that nothing else is done about it.
           [this](int signal) {
             const bool asked = signal == SIGUSR1 && AskToStop(signal);
-            if (!asked || start().elastic == 0)
+            if (!asked || start().policy.stops_at_commit == 0)
               Send(signals_.Forward({0, signal}, generations_, SteadyNow()));
             return asked;
           }),
@@ -358,7 +358,7 @@ void Agent::Start(StartJob start) {
   driver_.set_generation(0);
   tree_.Join(start);
   driver_.SetSilenceLimit(std::chrono::milliseconds(start.limits.silence_ms));
-  if (start.elastic != 0) stop_signals_.Open();
+  if (start.policy.stops_at_commit != 0) stop_signals_.Open();
   const std::vector<GpuDevice> gpus = GpusFor(start);
   // Agents that share a machine share its quota, too.
   std::optional<double> quota = OwnCpuQuota();
@@ -375,7 +375,7 @@ void Agent::StartWorkers() {
   if (Result<std::vector<RankPlace>> places = PlacesOf(job.ranks.layout, job.ranks.size);
       places.ok())
     relay_.SetWorld(job.job_key, std::move(*places));
-  examiner_.Watch(generations_.Open());
+  examiner_.Watch(generations_.Open(), start().policy.measures_training != 0);
   WorkerLink link{MakeLinkAddress(options_.job_id), options_.job_id};
   if (std::optional<JobPlace> place = PlaceHere()) link.job_place = JobPlaceText(*place);
   link.recorder = OpenRecorder();

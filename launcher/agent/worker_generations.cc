@@ -21,7 +21,7 @@ HostWorld WorldOf(const StartJob& start) {
   world.data_key = start.job_key;
   world.listen = {start.meeting.listen_addresses, start.meeting.first_port,
                   start.meeting.last_port};
-  world.elastic = start.elastic != 0;
+  world.ranks_change = start.policy.ranks_change != 0;
   return world;
 }
 
@@ -59,7 +59,7 @@ void WorkerGenerations::Take(const BeginGeneration& message) {
   if (!host_) return;
   // If it fails, the ranks that wait have been told why.
   const std::vector<uint32_t> slots =
-      start().elastic != 0 ? UseMembers(message) : host_->slots().All();
+      start().policy.ranks_change != 0 ? UseMembers(message) : host_->slots().All();
   (void)host_->Begin(message.generation, slots);
 }
 
@@ -127,7 +127,8 @@ void WorkerGenerations::Take(const BreakGeneration& message) {
 }
 
 void WorkerGenerations::Take(const AddWorkers& more) {
-  if (!host_ || more.slots.size() != more.workers.size() || start().elastic == 0) return;
+  if (!host_ || more.slots.size() != more.workers.size() || start().policy.ranks_change == 0)
+    return;
   host_->AddSlots(more.slots);
   parts_.workers.Add(more);
 }

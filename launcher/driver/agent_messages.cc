@@ -21,10 +21,11 @@ void AgentMessages::Receive(uint32_t host, ToDriver& message, TimePoint now) {
   parts_.tree.Flush();
 }
 
-// An agent may speak of its own workers and ranks only. In an elastic job messages about workers
+// An agent may speak of its own workers and ranks only. Where ranks change, messages about workers
 // have their numbers, and the keys of a generation its ranks.
 Status AgentMessages::MaySay(uint32_t host, const ToDriver& message) const {
-  const std::optional<uint32_t> worker = parts_.elastic() ? WorkerIn(message) : std::nullopt;
+  const std::optional<uint32_t> worker =
+      parts_.options.policy.ranks_change ? WorkerIn(message) : std::nullopt;
   if (!worker) {
     const bool started = parts_.state.phase != JobPhase::kOpening && parts_.tree.formed();
     return parts_.tree.CheckDirect(host, message, started);
@@ -51,18 +52,19 @@ void AgentMessages::On(uint32_t host, const AgentReady& ready) {
   parts_.facts[host].identity = ready.identity;
   parts_.facts[host].slots = ready.slots;
   parts_.facts[host].cpus = ready.cpus;
-  // On a single host there is no other command to differ from; an elastic job learns from its first
-  // worker there.
-  const bool path_first = parts_.elastic() && !options.successor_key.empty();
+  // On a single host there is no other command to differ from; where hosts come later, the first
+  // worker there tells.
+  const bool finds_hosts = options.policy.finds_hosts;
+  const bool path_first = finds_hosts && !options.successor_key.empty();
   if (path_first) return;  // it is said next
-  if (parts_.agents.count() == 1 || parts_.elastic()) return IsReady(host);
+  if (parts_.agents.count() == 1 || finds_hosts) return IsReady(host);
   parts_.agents.Send(
       host, LookAtCommand{options.command.at(0), PathOfWorkers(options), options.directory});
 }
 
 // From here on the agent of an elastic job outlives this hvdrun, which the record then says.
 void AgentMessages::On(uint32_t host, const AgentPath&) {
-  if (!parts_.elastic() || parts_.options.successor_key.empty()) return;
+  if (!parts_.options.policy.finds_hosts || parts_.options.successor_key.empty()) return;
   actions_.AwaitSuccessorAt(host);
   IsReady(host);
 }

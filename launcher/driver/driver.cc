@@ -682,7 +682,7 @@ int RunJob(DriverOptions options, ChannelFactory& channels, const HostWatchMaker
   if (const std::optional<TakeoverRecord>& record = options.taken_over) {
     options.master_address = record->master_address;
     options.master_port = record->master_port;
-    if (!options.elastic.elastic) UseHostsOf(*record, options);
+    if (!options.policy.finds_hosts) UseHostsOf(*record, options);
   }
   try {
     Driver driver(std::move(options), channels, watch_hosts, make_launcher);

@@ -12,7 +12,7 @@
 #include "configs/settings.h"
 #include "launcher/driver/takeover/takeover_record.h"
 #include "launcher/job/host_records/host_stages.h"
-#include "launcher/job/policy/elastic_limits.h"
+#include "launcher/job/policy/job_policy.h"
 #include "launcher/output/printed_output.h"
 #include "launcher/output/text/prefix.h"
 #include "launcher/wire/plan.h"
@@ -49,12 +49,8 @@ struct DriverOptions {
   int successor_link = -1;                   // to the standby (standby.h); -1: there is none
   double successor_grace_seconds = 0;        // for which agents wait for the next driver
   std::optional<TakeoverRecord> taken_over;  // of the hvdrun that was killed
-  ElasticLimits elastic;  // of an elastic job; its plan has no hosts before it begins
+  JobPolicy policy;  // where it finds hosts, the plan has none before it begins
 
-  // Maximum number of workers at a time.
-  uint32_t most_ranks() const {
-    return elastic.elastic ? elastic.max_np + elastic.spares : plan.size();
-  }
   // At least one of the hosts known so far is not this machine.
   bool any_remote() const { return std::ranges::any_of(hosts, &DriverHost::remote); }
   // The ranks of different hosts need the network.

@@ -23,8 +23,7 @@ DriverParts::DriverParts(DriverOptions the_options, EventQueue& the_events, Time
     : events(the_events),
       options(std::move(the_options)),
       begun(options.taken_over ? TimePoint(Duration(options.taken_over->begun_ns)) : now),
-      state(options.plan, JobOptionsOf(options), options.named_hosts,
-            elastic() ? std::optional(options.elastic) : std::nullopt,
+      state(options.plan, JobOptionsOf(options), options.named_hosts, options.policy,
             ParseJobId(options.job_id).value_or(0)),
       tree([this](uint32_t host, const ToAgent& message) { agents.Send(host, message); }),
       connectivity(options, tree),
@@ -41,7 +40,7 @@ DriverParts::DriverParts(DriverOptions the_options, EventQueue& the_events, Time
       free_ports(options.plan.hosts.size()),
       facts(options.plan.hosts.size()),
       screen(
-          io, options.plan, options.most_ranks(), options.settings, options.prefix,
+          io, options.plan, options.policy.most_workers(), options.settings, options.prefix,
           [this](uint32_t host, uint64_t bytes) {
             agents[host].ReturnCredit(bytes);
             if (options.printed) TellPrintedSoon();
@@ -124,10 +123,10 @@ void DriverParts::AddHost(const HostSlots& listing) {
   facts.emplace_back();
 }
 
-// In an elastic job whose ranks train, SIGUSR1 is a request to stop and nothing else.
+// Where ranks that train stop at a commit, SIGUSR1 is a request to do so and nothing else.
 void DriverParts::ForwardToRanks(int signal) {
-  const bool fixed = state.fixed();
-  if (signal == SIGUSR1 && !fixed && (state.elastic.running || state.elastic.stop_asked))
+  const bool at_commit = options.policy.stops_at_commit;
+  if (signal == SIGUSR1 && at_commit && (state.elastic.running || state.elastic.stop_asked))
     return events.Push(StopAsked{signal, {}});
   const std::vector<uint32_t> hosts = HostsAtWork();
   if (hosts.empty())
@@ -135,7 +134,7 @@ void DriverParts::ForwardToRanks(int signal) {
                             "; the job goes on");
   const ForwardSignal message = forwarded_signals.Begin(signal, hosts);
   for (uint32_t host : hosts) agents.Send(host, message);
-  if (signal == SIGUSR1 && fixed) events.Push(StopAsked{signal, {}});
+  if (signal == SIGUSR1 && !at_commit) events.Push(StopAsked{signal, {}});
 }
 
 void DriverParts::HandleWarning(uint32_t host, const SignalForwarded& answer, TimePoint now) {

@@ -50,7 +50,6 @@ struct DriverParts {
   const std::string& NameOf(uint32_t host) const { return options.plan.hosts[host]; }
   // The rank of a worker, for the screen and for files.
   uint32_t RankOf(uint32_t worker) const { return state.ranks[worker].rank; }
-  bool elastic() const { return options.elastic.elastic; }
   // Makes room for one more host of an elastic job, which the state knows already.
   void AddHost(const HostSlots& listing);
   // Opens a file for the timeline of the job, or for a part of it; null, after a message to the

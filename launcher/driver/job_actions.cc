@@ -148,9 +148,9 @@ void JobActions::SendStdin(std::string bytes) {
   for (uint32_t host : parts_.stdin_broadcast->readers()) parts_.agents.Send(host, input);
 }
 
-// The agents of a job of fixed size know its members.
+// Where ranks keep their places, the agents know the members.
 void JobActions::On(const BeginWorld& begin) {
-  if (parts_.elastic()) return BeginWithMembers(begin);
+  if (parts_.options.policy.ranks_change) return BeginWithMembers(begin);
   parts_.kv_service.Begin(begin.number);
   const BeginGeneration message{begin.number};
   if (parts_.tree.flat()) return parts_.agents.SendToAll(message);
@@ -187,7 +187,7 @@ void JobActions::ShowPlace(const Placement& place) {
 }
 
 void JobActions::On(const StartMembers& start) {
-  if (!parts_.elastic()) return StartAll();
+  if (!parts_.options.policy.finds_hosts) return StartAll();
   const DriverOptions& options = parts_.options;
   parts_.screen.HostsReady();
   parts_.log.Info("starting " + Printable(CommandText(options.command), kMaxShownPath));
@@ -234,7 +234,7 @@ void JobActions::StartOn(uint32_t host, const std::vector<Member>& members,
   first.ranks.homogeneous = start.homogeneous ? 1 : 0;
   first.ranks.workers = std::move(workers);
   first.meeting.interfaces = options.interfaces;
-  first.restarts = {start.restarts, options.elastic.failures.most};
+  first.restarts = {start.restarts, options.policy.failures.most};
   if (parts_.stock) first.meeting.rendezvous = parts_.stock->AddressFor(host);
   parts_.agents.Send(host, first);
 }

@@ -21,7 +21,7 @@ JobView OutlineOf(const JobState& state, const std::string& job_id) {
   if (state.phase == JobPhase::kOpening) return view;  // its plan may change
   for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
     const RankRecord& record = state.ranks[worker];
-    if (!state.fixed() && record.ended()) continue;
+    if (state.policy().ranks_change && record.ended()) continue;
     RankView rank;
     rank.worker = worker;
     rank.rank = record.rank;
@@ -41,7 +41,8 @@ std::map<uint32_t, ScriptRank> ScriptRanksOf(const JobState& state) {
   if (state.phase != JobPhase::kRunning || state.failure) return ranks;
   for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
     const RankRecord& record = state.ranks[worker];
-    if (record.ended() && (!state.fixed() || !record.end || !record.end->ok())) continue;
+    if (record.ended() && (state.policy().ranks_change || !record.end || !record.end->ok()))
+      continue;
     ScriptRank rank;
     rank.rank = record.rank;
     rank.host = state.plan.hosts[state.plan.ranks[worker].host];
@@ -55,10 +56,9 @@ JobCounts CountsOf(const JobState& state) {
   if (state.phase == JobPhase::kOpening) return {};  // its plan may change
   uint32_t present = 0, running = 0;
   for (const RankRecord& rank : state.ranks) {
-    present += !rank.ended() && !rank.leaving();
+    present += !state.policy().ranks_change || (!rank.ended() && !rank.leaving());
     running += rank.running();
   }
-  if (state.fixed()) return {static_cast<uint32_t>(state.ranks.size()), running};
   // While a lost rank is replaced it still counts.
   return {std::max(present, state.elastic.generation.size()), running};
 }

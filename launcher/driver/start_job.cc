@@ -46,9 +46,11 @@ StartJob CommonStart(const DriverOptions& options) {
   start.trace = TraceModeOf(options.settings);
   start.program.stdin_to = options.settings.stdin_to;
   start.program.stdin_terminal = options.stdin_terminal ? 1 : 0;
-  start.elastic = options.elastic.elastic ? 1 : 0;
+  start.policy.ranks_change = options.policy.ranks_change ? 1 : 0;
+  start.policy.stops_at_commit = options.policy.stops_at_commit ? 1 : 0;
+  start.policy.measures_training = options.policy.measures_training ? 1 : 0;
   start.limits.script_warning_ms = ScriptWarningMs(options.settings);
-  start.limits.commit_bytes = options.elastic.elastic ? options.settings.keep_commits_bytes : 0;
+  start.limits.commit_bytes = options.policy.commit_bytes;
   start.limits.terminate_grace_ms =
       static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
   const double grace = options.successor_key.empty() ? options.settings.driver_grace_seconds
@@ -79,7 +81,7 @@ StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOption
 StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
   if (options.plan.hosts.empty()) {
     StartJob start = CommonStart(options);
-    start.ranks.size = options.elastic.np;
+    start.ranks.size = options.policy.np;
     start.ranks.slots = {{0, 0, 0, start.ranks.size, 0, 1}};
     return start;
   }

@@ -22,7 +22,7 @@ StockWorlds::StockWorlds(asio::io_context& io, const DriverOptions& options, Ask
     : io_(io),
       options_(options),
       ask_(std::move(ask)),
-      server_(io, options.first_port, options.last_port, options.most_ranks()) {}
+      server_(io, options.first_port, options.last_port, options.policy.most_workers()) {}
 
 void StockWorlds::Learn(uint32_t host, std::function<void()> then) {
   const std::string& name = options_.named_hosts[host].host;
@@ -93,7 +93,7 @@ Result<std::string> StockWorlds::OwnAddress(const std::vector<Placement>& places
 std::string StockWorlds::TakeNotice() {
   if (std::exchange(told_, true)) return "";
   const std::string elastic =
-      options_.elastic.elastic
+      options_.policy.ranks_change
           ? "; running workers are not told of hosts that are added: where ranks come or go, all "
             "workers are started again"
           : "";

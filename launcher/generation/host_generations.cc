@@ -114,7 +114,7 @@ void HostGenerations::SendGeneration(uint32_t slot, uint64_t generation) {
   const GenerationPage& page = *page_.get();
   LinkGeneration message{generation,         page.bytes(),    p.rank,        world_.size,
                          p.local_rank,       p.local_size,    p.cross_rank,  p.cross_size,
-                         world_.homogeneous, world_.data_key, world_.listen, world_.elastic};
+                         world_.homogeneous, world_.data_key, world_.listen, world_.ranks_change};
   links_.Send(slot, message, page.fd());
 }
 

@@ -35,7 +35,7 @@ struct HostWorld {
   std::vector<RankRun> layout;  // of all ranks
   std::string data_key;
   ListenHints listen;
-  bool elastic = false;
+  bool ranks_change = false;  // another generation may have others
 
   // Of the slot in the present generation, or the last one that it was in.
   uint32_t RankOf(uint32_t slot) const { return slots[slot].rank; }

@@ -102,7 +102,7 @@ std::string ErrorJson(const JobState& state, const std::string& job_id,
       json["signal_name"] = SignalName(state.failure->signal);
     }
   }
-  if (!state.fixed()) {
+  if (state.policy().measures_training) {
     const auto seconds = [](Duration d) { return std::chrono::duration<double>(d).count(); };
     json["elastic"] = {{"generations", state.generation},
                        {"restarts", state.elastic.restarts},

@@ -150,7 +150,7 @@ class JobTransition {
     if (change_.AtWork()) TakeListing(members_, event);
   }
   void On(const CommitsHeldBy& event) {
-    if (state_.fixed() || change_.AtWork()) TakeHeld(members_, event);
+    if (change_.AtWork() || state_.policy().serves_while_ending) TakeHeld(members_, event);
   }
   void On(const StopAsked& event);
   void On(const PlaceNews& event) {
@@ -224,7 +224,7 @@ void JobTransition::On(const ScriptStall& event) {
   if (GenerationIsOver() || !change_.AtWork()) return;
   if (event.is_new) change_.Tell(StallText(event.verdict));
   if (!event.ends) return;
-  if (!state_.fixed()) return RestartAll(members_, event.verdict.sentence);
+  if (change_.MayReplace()) return RestartAll(members_, event.verdict.sentence);
   JobFailure failure = ScriptStallFailure(event.verdict);
   std::string reason = failure.reason;
   FailJob(change_, std::move(failure), std::move(reason));
@@ -283,7 +283,7 @@ bool JobTransition::MayStopAfterStep() const {
 }
 
 void JobTransition::On(const StopAsked& event) {
-  if (state_.fixed()) {
+  if (!state_.policy().stops_at_commit) {
     if (change_.AtWork()) NoticeStop(members_, event);
     return;
   }
@@ -308,7 +308,7 @@ void JobTransition::Review() {
     FailJob(change_, std::move(*failure), members_.failure_reason);
   if (change_.MayReplace()) ranks_.RunWhenAllBegun();  // those that were still starting may be gone
   FinishWhenAllEnded(change_);
-  if (state_.fixed()) WatchInit(change_);
+  if (!state_.policy().limits_waits()) WatchInit(change_);
   ExplainMembers(members_);
 }
 

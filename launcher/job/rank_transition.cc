@@ -62,7 +62,7 @@ void RankTransition::Take(const RankJoined& event) {
   if (!Known(event.rank)) return;
   if (state_.ranks[event.rank].ended()) return;
   TakeWaiting(members_, event.rank);
-  if (!state_.fixed() || state_.counts.ended + state_.counts.lost == 0) return;
+  if (state_.policy().outlives_losses || state_.counts.ended + state_.counts.lost == 0) return;
   for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
     if (!state_.ranks[r].alive()) return BreakWaiting(r);
   }

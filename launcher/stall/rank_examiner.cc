@@ -79,15 +79,15 @@ uint32_t Percent(uint64_t ticks, Duration measured) {
 
 }  // namespace
 
-void RankExaminer::Watch(const HostGenerations& generations) {
+void RankExaminer::Watch(const HostGenerations& generations, bool reports_idle) {
   generations_ = &generations;
+  reports_idle_ = reports_idle;
   Look();
 }
 
 void RankExaminer::Look() {
   watches_.resize(generations_->slots().size());
   const uint64_t generation = generations_->page().generation();
-  const bool elastic = generations_->world().elastic;
   Duration longest{};
   uint64_t finished = 0;
   for (uint32_t slot = 0; generation != 0 && slot < watches_.size(); ++slot) {
@@ -97,11 +97,11 @@ void RankExaminer::Look() {
     longest = std::max(longest, LongestWait(*block, now));
     finished += block->stalls.finished.load(std::memory_order_acquire);
     std::optional<OverdueWait> wait = watches_[slot].Overdue(*block, now);
-    if (!wait && elastic && generation > 1)
+    if (!wait && generations_->world().ranks_change && generation > 1)
       wait = watches_[slot].FirstOverdue(*block, generation, now);
     if (wait) send_(StallReport{generation, generations_->world().RankOf(slot), wait->awaited});
   }
-  if (elastic) ReportIdle(generation, longest, finished);
+  if (reports_idle_) ReportIdle(generation, longest, finished);
   look_timer_.expires_after(kLookEvery);
   look_timer_.async_wait([this](const asio::error_code& error) {
     if (!error) Look();

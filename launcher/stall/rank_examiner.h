@@ -28,8 +28,9 @@ class RankExaminer {
   RankExaminer(asio::io_context& io, const Clock& clock, std::function<void(const ToDriver&)> send)
       : clock_(clock), look_timer_(io), answer_timer_(io), outside_(io), send_(std::move(send)) {}
 
-  // From now on the ranks are watched. `generations` outlives this object.
-  void Watch(const HostGenerations& generations);
+  // From now on the ranks are watched. `generations` outlives this object. `reports_idle`: a rank
+  // that waits long is reported, however long it may.
+  void Watch(const HostGenerations& generations, bool reports_idle);
   // Answered by RanksExamined; a question that has no answer yet is forgotten.
   void Answer(const ExamineRanks& question);
 
@@ -55,6 +56,7 @@ class RankExaminer {
   OutsideStacks outside_;
   const std::function<void(const ToDriver&)> send_;
   const HostGenerations* generations_ = nullptr;
+  bool reports_idle_ = false;
   std::vector<StallWatch> watches_;  // by slot
   uint64_t idle_generation_ = 0;     // in which a rank waits long; 0: none does
   uint64_t finished_ = 0;            // collectives, when that was reported

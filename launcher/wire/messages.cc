@@ -61,12 +61,15 @@ void Fields(auto& f, MaybeConst<StartJob::Limits> auto& m) {
 }
 void Fields(auto& f, MaybeConst<StartJob::Tree> auto& m) { f(m.host, m.hosts, m.radix, m.above); }
 void Fields(auto& f, MaybeConst<StartJob::Restarts> auto& m) { f(m.done, m.most); }
+void Fields(auto& f, MaybeConst<StartJob::Policy> auto& m) {
+  f(m.ranks_change, m.stops_at_commit, m.measures_training);
+}
 
 // ---- messages
 
 void Fields(auto& f, MaybeConst<StartJob> auto& m) {
   f(m.job_id, m.job_key, m.host, m.ranks, m.program, m.share, m.meeting, m.limits, m.tree,
-    m.restarts, m.elastic, m.trace);
+    m.restarts, m.policy, m.trace);
 }
 void Fields(auto& f, MaybeConst<AddWorkers> auto& m) {
   f(m.workers, m.slots, m.size, m.homogeneous, m.master_address, m.master_port, m.restarts,

@@ -85,7 +85,11 @@ struct StartJob {
   struct Restarts {  // for scripts of torchrun
     uint32_t done = 0, most = 0;
   } restarts;
-  uint8_t elastic = 0;  // the members of each generation are told when it begins
+  struct Policy {                   // what the agent and its workers do (job/policy/job_policy.h)
+    uint8_t ranks_change = 0;       // the members of each generation are told when it begins
+    uint8_t stops_at_commit = 0;    // a signal to the agent asks the job to stop so
+    uint8_t measures_training = 0;  // waits of ranks are reported for that
+  } policy;
   TraceMode trace = TraceMode::kOff;
 };
 // More workers of an elastic job on a host that has its part already. Their places are those that

@@ -282,7 +282,7 @@ int64_t hvd_generation(void) {
 int64_t hvd_epoch(void) { return hvd_generation(); }
 
 int32_t hvd_elastic(void) {
-  return Query([](const World& w) { return w.elastic ? 1 : 0; });
+  return Query([](const World& w) { return w.ranks_change ? 1 : 0; });
 }
 
 int32_t hvd_commit(int64_t timeout_ms, int32_t* update) {

@@ -75,7 +75,7 @@ Status Runtime::OpenSession(const InitOptions& options, EngineOptions engine) {
     LogInfo("the job goes on without this process: " + member.status().message());
   if (!member.ok()) return member.status();
   // All ranks of the last world have left it, or their processes are gone (SEGMENT.md, Fencing).
-  if (member->world.elastic) heap_.ReclaimWorld();
+  if (member->world.ranks_change) heap_.ReclaimWorld();
   Result<std::unique_ptr<Session>> session =
       Session::Open(std::move(*member), joiner_.bootstrap(), heap_, engine);
   if (!session.ok()) return session.status();

@@ -27,7 +27,7 @@ constexpr Duration kBreaksWithin = std::chrono::seconds(2);
 Status WhyNotComplete(const World& world, const Status& given) {
   // A wait for another rank that ran out of its time is final.
   Status failure = given.code() == Code::kInProgress ? Aborted(given.message()) : given;
-  if (!world.elastic || failure.code() != Code::kAborted) return failure;
+  if (!world.ranks_change || failure.code() != Code::kAborted) return failure;
   Doorbell& bell = world.page.rank(world.local_rank).bell;
   const TimePoint deadline = SteadyNow() + kBreaksWithin;
   while (!world.page.broken() && SteadyNow() < deadline)
@@ -154,7 +154,7 @@ void Session::Close(const std::string& sentence) {
 
 Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& given) {
   // Sets are given for worlds of other sizes as well where the size changes.
-  const auto& sets = world_.elastic ? SetsWithin(given, world_.size) : given;
+  const auto& sets = world_.ranks_change ? SetsWithin(given, world_.size) : given;
   for (size_t i = 0; i < sets.size(); ++i) {
     Result<Engine::Handle> handle = engine_.SubmitAddProcessSet(sets[i]);
     Status added = handle.ok() ? engine_.Wait(*handle, Duration(-1)) : handle.status();

@@ -9,7 +9,7 @@
 namespace hvd {
 
 void RenewEnvironment(const World& world) {
-  if (!world.elastic) return;
+  if (!world.ranks_change) return;
   const struct {
     const char* name;
     uint32_t value;

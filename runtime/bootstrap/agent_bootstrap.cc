@@ -75,7 +75,7 @@ Result<World> AgentBootstrap::Join(Duration timeout) {
   world.cross_rank = generation.cross_rank;
   world.cross_size = generation.cross_size;
   world.homogeneous = generation.homogeneous != 0;
-  world.elastic = generation.elastic != 0;
+  world.ranks_change = generation.ranks_change != 0;
   world.data_key = generation.data_key;
   world.listen = generation.listen;
   Status complete = AttachPage(std::move(begun->page), generation.page_bytes, &world);

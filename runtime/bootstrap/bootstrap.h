@@ -25,7 +25,7 @@ struct World {
   uint32_t cross_rank = 0, cross_size = 1;
   bool homogeneous = true;
   // After this world the process may join another of other ranks.
-  bool elastic = false;
+  bool ranks_change = false;
   // All ranks, by world rank. The local ranks of a host number the rank blocks of its page; a
   // host's ranks need not be in a row.
   std::vector<RankPlace> places{RankPlace{}};

@@ -44,7 +44,7 @@ void Fields(auto& f, MaybeConst<ListenHints> auto& m) {
 }
 void Fields(auto& f, MaybeConst<LinkGeneration> auto& m) {
   f(m.generation, m.page_bytes, m.rank, m.size, m.local_rank, m.local_size, m.cross_rank,
-    m.cross_size, m.homogeneous, Cut(m.data_key), m.listen, m.elastic);
+    m.cross_size, m.homogeneous, Cut(m.data_key), m.listen, m.ranks_change);
 }
 void Fields(auto& f, MaybeConst<LinkBroken> auto& m) { f(m.generation, Cut(m.reason)); }
 void Fields(auto& f, MaybeConst<LinkSegment> auto& m) { f(m.segment, m.bytes, Cut(m.error)); }

@@ -85,7 +85,7 @@ struct LinkGeneration {
   uint8_t homogeneous = 1;
   std::string data_key;  // proves to peers on other hosts that this rank is of the job
   ListenHints listen;
-  uint8_t elastic = 0;  // 1: after this generation there may be another, of other ranks
+  uint8_t ranks_change = 0;  // 1: after this generation there may be another, of other ranks
 };
 // The generation (or the one being waited for, when `generation` is 0) cannot go on. Also written
 // into the page.

@@ -17,7 +17,7 @@ MUTANTS = [
     (f"{JOB}/host_transition.cc", "if («took_ranks && had_finished») {", "false"),
     (f"{JOB}/host_transition.cc", "if («state_.phase != JobPhase::kStopping || state_.asked()») return false;",
      "state_.phase != JobPhase::kStopping"),
-    (f"{JOB}/policy/elastic_limits.cc", "if («settings.min_num_proc > settings.num_proc») {", "settings.min_num_proc >= settings.num_proc"),
+    (f"{JOB}/policy/job_policy.cc", "if («settings.min_num_proc > settings.num_proc») {", "settings.min_num_proc >= settings.num_proc"),
     (f"{JOB}/policy/host_ledger.cc", "return «UsableFrom(host) <= now»;", "UsableFrom(host) < now"),
     (f"{JOB}/policy/host_ledger.cc", "if («workers_cost_hosts_ && MayUse(host, now)») NoteHostFailure", "workers_cost_hosts_"),
     (f"{JOB}/policy/failure_budget.cc", "if («failures_.size() > size_t{limit_.most} + 1») failures_.pop_front();",

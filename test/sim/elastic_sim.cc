@@ -44,11 +44,8 @@ class ElasticSim::World {
         seed_(seed),
         takeovers_(takeovers),
         state_(Plan{}, JobOptions{}) {
-    ElasticLimits limits;
-    limits.elastic = true;
-    limits.min_np = 1 + Below(3);
-    limits.np = limits.min_np + Below(3);
-    limits.max_np = limits.np + Below(4);
+    const uint32_t min_np = 1 + Below(3), np = min_np + Below(3), max_np = np + Below(4);
+    JobPolicy limits = ElasticPolicy(min_np, np, max_np);
     limits.elastic_timeout = limits.init_timeout = kElasticTimeout;
     limits.failures = {Below(4) == 0 ? Below(3) : 10 + Below(20), std::nullopt};
     if (Below(8) == 0) limits.reset_limit = Below(6);
@@ -603,8 +600,8 @@ class ElasticSim::World {
     if (begin.number <= generation_) Trouble("the number of a generation does not grow");
     if (state_.failure) Trouble("a generation begins after a failure");
     if (members.empty()) return Trouble("a generation has no members");
-    if (members.size() > elastic.limits.max_np) Trouble("more than max_np members");
-    if (members.size() < elastic.limits.min_np && !elastic.any_finished)
+    if (members.size() > elastic.policy.max_np) Trouble("more than max_np members");
+    if (members.size() < elastic.policy.min_np && !elastic.any_finished)
       Trouble("fewer than min_np members");
     std::set<uint32_t> workers;
     for (uint32_t rank = 0; rank < members.size(); ++rank) {
@@ -625,7 +622,7 @@ class ElasticSim::World {
     const uint64_t since = first == since_.end() ? UINT64_MAX : first->second;
     // One that was new in the last generation may not have been told the state before it broke.
     const bool told = since < generation_ || (since == generation_ && acted_);
-    if (since > oldest && !told && elastic.limits.max_np > 1)
+    if (since > oldest && !told && elastic.policy.max_np > 1)
       Trouble("rank 0 may not have the state, though one that has it waits");
     for (const uint32_t worker : workers) since_.emplace(worker, begin.number);
     acted_ = false;
@@ -640,9 +637,9 @@ class ElasticSim::World {
       const bool alive = state_.ranks[w].alive();
       with_slot += alive && host.listed && state_.plan.ranks[w].local_rank < host.slots;
     }
-    if (with_slot > elastic.limits.max_np + elastic.limits.spares)
+    if (with_slot > elastic.policy.max_np + elastic.policy.spares)
       Trouble("more workers than max_np and the spares");
-    if (with_slot > elastic.limits.max_np && !elastic.running)
+    if (with_slot > elastic.policy.max_np && !elastic.running)
       Trouble("spares are started before the ranks train");
   }
 
@@ -680,7 +677,7 @@ class ElasticSim::World {
   bool again_ = false;    // what the former hvdrun had decided is sent once more
   bool partial_ = false;  // it is killed while it sends
   std::vector<JobEvent> missed_;
-  ElasticLimits limits_;
+  JobPolicy limits_;
   bool native_ = false;  // the script knows of no generations
   bool failed_ = false;  // before the present event
   bool calm_ = false;    // no faults but those of workers and hosts themselves

@@ -92,7 +92,7 @@ void Set(Variables& variables, std::string_view entry, const char* why) {
 // and every script would hang.
 void SetTorchrun(Variables& v, const StartJob& start, const Placement& p) {
   // Every host has a local rank 0, so its place among those is the host's number.
-  const Placement& first = start.elastic == 0 ? start.ranks.slots[0] : p;
+  const Placement& first = start.policy.ranks_change == 0 ? start.ranks.slots[0] : p;
   v["GROUP_RANK"] = {std::to_string(first.cross_rank), kTorch};
   v["NODE_RANK"] = {std::to_string(first.cross_rank), kTorch};
   v["GROUP_WORLD_SIZE"] = {std::to_string(first.cross_size), kTorch};
@@ -111,7 +111,7 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
   v["HOROVOD_CROSS_RANK"] = {std::to_string(p.cross_rank), kSlot};
   v["HOROVOD_CROSS_SIZE"] = {std::to_string(p.cross_size), kSlot};
   v["HOROVOD_HOSTNAME"] = {start.host, kSlot};
-  if (start.elastic != 0) v["HOROVOD_ELASTIC"] = {"1", kSlot};
+  if (start.policy.ranks_change != 0) v["HOROVOD_ELASTIC"] = {"1", kSlot};
   // Scripts look at these two to learn whether they run under a launcher.
   v["HOROVOD_CONTROLLER"] = {"gloo", kSlot};
   v["HOROVOD_CPU_OPERATIONS"] = {"gloo", kSlot};
@@ -124,7 +124,7 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
 
 // Where they say which task of Slurm hvdrun itself is.
 void SetSlurmTask(Variables& v, const StartJob& start, const Placement& p) {
-  const Placement& first = start.elastic == 0 ? start.ranks.slots[0] : p;
+  const Placement& first = start.policy.ranks_change == 0 ? start.ranks.slots[0] : p;
   const std::pair<const char*, uint32_t> values[] = {{"SLURM_PROCID", p.rank},
                                                      {"SLURM_LOCALID", p.local_rank},
                                                      {"SLURM_NODEID", first.cross_rank}};

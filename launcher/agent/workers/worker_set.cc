@@ -145,7 +145,7 @@ void WorkerSet::Add(const AddWorkers& more) {
 // Where workers of stock Horovod listen: at the address that was proven to the other hosts, else at
 // the one from which this host speaks to the rendezvous.
 void WorkerSet::FindInterface() {
-  const bool proven = start_.elastic == 0 && !link_.interface.empty();
+  const bool proven = start_.policy.ranks_change == 0 && !link_.interface.empty();
   if (start_.meeting.rendezvous.empty() || proven) return;
   const std::string address =
       start_.meeting.rendezvous.substr(0, start_.meeting.rendezvous.rfind(':'));

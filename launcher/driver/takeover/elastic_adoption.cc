@@ -42,7 +42,7 @@ std::set<uint32_t> Unstarted(const JobState& state, const HostSnapshots& snapsho
 int SignalTo(const JobState& state, const RankRecord& rank) {
   const std::optional<Restart>& restart = state.elastic.restart;
   const bool killed = rank.end_by == TimePoint::max() || (restart && restart->killing);
-  if (killed || (rank.loss && !state.fixed())) return SIGKILL;
+  if (killed || rank.loss) return SIGKILL;
   return restart || (rank.end_by && rank.dismissed() && !rank.was_member()) ? SIGTERM : 0;
 }
 

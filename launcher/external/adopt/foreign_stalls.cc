@@ -56,7 +56,7 @@ ForeignStalls::ForeignStalls(asio::io_context& io, const Clock& clock, Endless e
 
 void ForeignStalls::Watch(const HostGenerations& generations) {
   generations_ = &generations;
-  examiner_.Watch(generations);
+  examiner_.Watch(generations, /*reports_idle=*/false);
 }
 
 void ForeignStalls::Take(const ToDriver& message) {

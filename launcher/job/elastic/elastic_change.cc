@@ -36,7 +36,7 @@ Candidate ElasticChange::CandidateOf(uint32_t worker) const {
 }
 
 uint32_t ElasticChange::Needed() const {
-  return state.generation == 0 && elastic.restarts == 0 ? elastic.limits.np : elastic.limits.min_np;
+  return state.generation == 0 && elastic.restarts == 0 ? elastic.policy.np : elastic.policy.min_np;
 }
 
 void ElasticChange::FailJob(JobFailure reason, std::string why) {
@@ -53,7 +53,7 @@ void ElasticChange::FailJob(std::string reason) {
 }
 
 bool ElasticChange::MayBeginAgain() {
-  const std::optional<uint32_t>& limit = elastic.limits.reset_limit;
+  const std::optional<uint32_t>& limit = elastic.policy.reset_limit;
   if (!limit || elastic.resets + elastic.restarts < *limit) return true;
   FailJob(
       Format("Horovod was shutdown because number of resets during elastic job exceeded limit: {}",

@@ -42,7 +42,7 @@ std::vector<Candidate> Waiting(const ElasticChange& change) {
   }
   // Beyond the most that there may be, new ones are spares.
   std::stable_partition(waiting.begin(), waiting.end(), IsSurvivor);
-  if (waiting.size() > change.elastic.limits.max_np) waiting.resize(change.elastic.limits.max_np);
+  if (waiting.size() > change.elastic.policy.max_np) waiting.resize(change.elastic.policy.max_np);
   return waiting;
 }
 
@@ -80,7 +80,7 @@ std::optional<Candidate> SeniorThatWaits(const ElasticChange& change) {
 // which they were new broke, one of those that leave takes part once more, to tell it to them.
 void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) {
   const std::optional<Candidate> keeper = SeniorThatWaits(change);
-  const uint32_t most = change.elastic.limits.max_np;
+  const uint32_t most = change.elastic.policy.max_np;
   if (!keeper || most == 1) return;  // a job of one rank cannot have two for a while
   // All passed a commit, and so all had the state.
   const bool all_told = change.elastic.notice == CommitNotice::kActing;
@@ -98,7 +98,7 @@ void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) 
 
 void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   const bool first = change.state.generation == 0;
-  const bool fixed = change.state.fixed();
+  const JobPolicy& policy = change.elastic.policy;
   // A restart is counted already.
   const bool restarted = std::exchange(change.elastic.restarted, false);
   if (!first && !restarted) {
@@ -109,7 +109,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   change.state.ending.reset();
   change.state.stopped.clear();
   change.elastic.generation =
-      fixed ? GenerationOf(change.state.plan) : ArrangeRanks(std::move(candidates));
+      policy.ranks_change ? ArrangeRanks(std::move(candidates)) : GenerationOf(change.state.plan);
   change.elastic.broken = false;
   change.SetRunning(true);
   change.elastic.lost_cause.clear();
@@ -117,7 +117,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
     RankRecord& record = change.state.ranks[member.worker];
     const Placement& place = change.state.plan.ranks[member.worker];
     // It has outlived a generation.
-    if (record.was_member() && !fixed)
+    if (record.was_member() && policy.outlives_losses)
       change.elastic.ledger.NoteGood(change.elastic.hosts[place.host].listing.host,
                                      place.local_rank, change.now);
     change.state.Move(record, WorkerState::kMember);
@@ -126,7 +126,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
     if (!record.was_member()) record.first_generation = change.state.generation;
   }
   change.Do(BeginWorld{change.state.generation, change.elastic.generation});
-  if (fixed)
+  if (!policy.ranks_change)
     return change.Because(
         Format("every rank called hvd.init(): generation {}", change.state.generation));
   change.elastic.notice = CommitNotice::kNone;
@@ -138,8 +138,8 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
 
 std::vector<Candidate> NextMembers(const ElasticChange& change) {
   // Without looking at all workers, of which a job may have many.
-  const bool fewer_may_go_on = change.elastic.any_finished && !change.state.fixed();
-  if (change.state.counts.waiting < change.elastic.limits.min_np && !fewer_may_go_on) return {};
+  const bool fewer_may_go_on = change.elastic.any_finished && change.elastic.policy.outlives_losses;
+  if (change.state.counts.waiting < change.elastic.policy.min_np && !fewer_may_go_on) return {};
   if (change.elastic.running || change.elastic.restart || !LostAreGone(change) ||
       !SurvivorsWait(change))
     return {};
@@ -148,9 +148,9 @@ std::vector<Candidate> NextMembers(const ElasticChange& change) {
   if (waiting.empty()) return {};
   const bool first = change.state.generation == 0;
   const size_t expected =
-      std::min<size_t>(change.StayingWorkers().size(), change.elastic.limits.max_np);
+      std::min<size_t>(change.StayingWorkers().size(), change.elastic.policy.max_np);
   if (first && waiting.size() < expected) return {};
-  if (waiting.size() < change.elastic.limits.min_np && !fewer_may_go_on) return {};
+  if (waiting.size() < change.elastic.policy.min_np && !fewer_may_go_on) return {};
   const bool survivors = std::ranges::any_of(waiting, IsSurvivor);
   // Nobody has the state any more: all start anew, together.
   if (!first && !survivors && waiting.size() < expected) return {};

@@ -53,8 +53,8 @@ NoticePlan PlanNotice(const ElasticChange& change) {
     first_waits = std::min(first_waits.value_or(record.init.since), record.init.since);
   }
   if (change.elastic.any_finished) return {};
-  const bool room = members < change.elastic.limits.max_np;
-  const bool full = members + new_ones >= change.elastic.limits.max_np;
+  const bool room = members < change.elastic.policy.max_np;
+  const bool full = members + new_ones >= change.elastic.policy.max_np;
   if (!room) first_waits.reset();
   if (first_waits && (!starting || full || change.now >= *first_waits + kGrowthPatience))
     update |= kUpdateAdded;
@@ -81,10 +81,10 @@ void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
   const ActAtCommit order = OrderToAct(change.elastic);
   const uint64_t commit = order.commit;
   change.Do(order);
-  change.Because(change.state.fixed()
-                     ? Format("signal {}: hvd.should_stop() is true from commit {} on",
-                              change.elastic.stop_signal, commit)
-                     : Format("all ranks act at commit {}", commit));
+  change.Because(change.elastic.policy.stops_at_commit
+                     ? Format("all ranks act at commit {}", commit)
+                     : Format("signal {}: hvd.should_stop() is true from commit {} on",
+                              change.elastic.stop_signal, commit));
 }
 
 void NoticeStop(ElasticChange& change, const StopAsked& asked) {

@@ -21,7 +21,7 @@ constexpr Duration kLossPatience = std::chrono::seconds(10);
 constexpr Duration kResizePatience = std::chrono::seconds(60);
 
 Duration Patience(const ElasticState& elastic, Duration of_auto) {
-  return elastic.limits.restart == RestartMode::kInJob ? Duration{} : of_auto;
+  return elastic.policy.restart == RestartMode::kInJob ? Duration{} : of_auto;
 }
 
 bool MayRestart(const ElasticState& elastic) {
@@ -30,10 +30,10 @@ bool MayRestart(const ElasticState& elastic) {
 
 // Why the workers that run should be others; empty: they are as they should be.
 std::string WhyResized(const ElasticChange& change) {
-  const ElasticLimits& limits = change.elastic.limits;
+  const JobPolicy& policy = change.elastic.policy;
   const SeatCount seats = CountSeats(change);
-  const size_t next = std::min<size_t>(seats.taken + seats.free, limits.max_np);
-  if (next < limits.min_np) return "";
+  const size_t next = std::min<size_t>(seats.taken + seats.free, policy.max_np);
+  if (next < policy.min_np) return "";
   if (seats.unlisted > 0) return "a rank has no slot any more";
   return next > seats.taken ? "there are slots for more ranks" : "";
 }
@@ -45,7 +45,7 @@ void RestartAll(ElasticChange& change, const std::string& why) {
   if (elastic.restart || !change.MayBeginAgain()) return;
   elastic.incomplete_since.reset();
   elastic.restart = Restart{change.now + change.state.options.terminate_grace};
-  const bool by_mode = elastic.limits.restart == RestartMode::kInJob;
+  const bool by_mode = elastic.policy.restart == RestartMode::kInJob;
   change.Tell(Format("{}; all ranks are started again{} (restart {}, {})", why,
                      by_mode ? "" : ", because none has called hvd.init()", elastic.restarts + 1,
                      elastic.budget.Text(change.now)));

@@ -56,7 +56,7 @@ bool MayAdd(const ElasticChange& change) {
 // Spares are started once the ranks train. A spare is a worker that waits in hvd.init() until a
 // place is free.
 size_t MostWorkers(const ElasticChange& change) {
-  return change.elastic.limits.max_np + (change.elastic.running ? change.elastic.limits.spares : 0);
+  return change.elastic.policy.max_np + (change.elastic.running ? change.elastic.policy.spares : 0);
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ SeatPlan PlanSeats(const ElasticChange& change) {
   if (staying == 0) {
     if (seats.size() < change.Needed()) return {};
     const TimePoint since = change.elastic.enough_since.value_or(change.now);
-    const bool full = seats.size() >= change.elastic.limits.max_np;
+    const bool full = seats.size() >= change.elastic.policy.max_np;
     if (!full && HostsConnecting(change) && change.now < since + kHostsPatience) return {{}, since};
   }
   seats.resize(std::min(seats.size(), most - with_slot));
@@ -128,7 +128,7 @@ std::set<uint32_t> LeavingWorkers(const ElasticChange& change) {
       able += record.was_member() || record.waiting() || change.state.generation == 0;
     }
   }
-  return able < change.elastic.limits.min_np ? std::set<uint32_t>() : without_slot;
+  return able < change.elastic.policy.min_np ? std::set<uint32_t>() : without_slot;
 }
 
 SeatCount CountSeats(const ElasticChange& change) {

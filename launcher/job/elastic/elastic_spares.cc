@@ -10,8 +10,8 @@ namespace hvd {
 std::vector<uint32_t> NewSpares(const ElasticChange& change) {
   const ElasticState& elastic = change.elastic;
   std::vector<uint32_t> spares;
-  if (!elastic.running || elastic.limits.spares == 0) return spares;
-  if (elastic.generation.size() < elastic.limits.max_np) return spares;  // those that wait get in
+  if (!elastic.running || elastic.policy.spares == 0) return spares;
+  if (elastic.generation.size() < elastic.policy.max_np) return spares;  // those that wait get in
   for (uint32_t worker : change.AliveWorkers()) {
     const RankRecord& record = change.state.ranks[worker];
     if (record.waiting() && !record.was_member() && !record.leaving() && !record.init.is_spare)

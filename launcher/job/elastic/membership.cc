@@ -72,14 +72,14 @@ struct PendingWait {
 };
 
 std::optional<PendingWait> WaitOf(const ElasticState& elastic) {
-  const ElasticLimits& limits = elastic.limits;
+  const JobPolicy& policy = elastic.policy;
   if (elastic.short_since)
-    return PendingWait{*elastic.short_since + limits.elastic_timeout, limits.elastic_timeout,
+    return PendingWait{*elastic.short_since + policy.elastic_timeout, policy.elastic_timeout,
                        "--elastic-timeout", "too few ranks could take part within the "};
   if (!elastic.late_since) return std::nullopt;
   // A worker that was started meanwhile has all of the time.
-  return PendingWait{std::max(*elastic.late_since, elastic.started_at) + limits.init_timeout,
-                     limits.init_timeout, "--init-timeout",
+  return PendingWait{std::max(*elastic.late_since, elastic.started_at) + policy.init_timeout,
+                     policy.init_timeout, "--init-timeout",
                      "ranks have not called hvd.init() within the "};
 }
 
@@ -211,7 +211,7 @@ void KillOverdue(ElasticChange& change) {
 
 // "1 of 3 workers in hvd.init(), 1 starting; 2 free slots; generation 4; 2 to 4 ranks".
 std::string MembersText(const ElasticChange& change) {
-  const ElasticLimits& limits = change.elastic.limits;
+  const JobPolicy& policy = change.elastic.policy;
   const std::vector<uint32_t> alive = change.AliveWorkers();
   const auto starting = std::ranges::count_if(alive, [&change](uint32_t worker) {
     return change.state.ranks[worker].state == WorkerState::kStarting;
@@ -219,8 +219,8 @@ std::string MembersText(const ElasticChange& change) {
   return Format("{} of {} in hvd.init(), {} starting; {}; generation {}{}; {} to {} ranks",
                 change.state.counts.waiting, Counted(alive.size(), "worker", "workers"), starting,
                 Counted(CountSeats(change).free, "free slot", "free slots"),
-                change.state.generation, change.elastic.running ? " runs" : "", limits.min_np,
-                limits.max_np);
+                change.state.generation, change.elastic.running ? " runs" : "", policy.min_np,
+                policy.max_np);
 }
 
 }  // namespace
@@ -228,9 +228,7 @@ std::string MembersText(const ElasticChange& change) {
 std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
   JobState& state = change.state;
   ElasticState& elastic = change.elastic;
-  // A job of fixed size keeps its hosts and workers, and a world of it may form while it is asked
-  // to end.
-  if (state.fixed()) {
+  if (state.policy().serves_while_ending) {
     if (std::vector<Candidate> members = NextMembers(change); !members.empty())
       Begin(change, std::move(members));
   }

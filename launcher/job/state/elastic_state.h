@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "discovery/host_slots.h"
-#include "launcher/job/policy/elastic_limits.h"
 #include "launcher/job/policy/failure_budget.h"
 #include "launcher/job/policy/failure_kind.h"
 #include "launcher/job/policy/goodput.h"
 #include "launcher/job/policy/host_ledger.h"
+#include "launcher/job/policy/job_policy.h"
 #include "launcher/job/policy/rank_order.h"
 #include "runtime/base/clock.h"
 
@@ -44,10 +44,10 @@ struct Restart {
 };
 
 struct ElasticState {
-  ElasticState(const ElasticLimits& the_limits, uint64_t seed)
-      : limits(the_limits), ledger(limits.cooldown, seed), budget(limits.failures) {}
+  ElasticState(const JobPolicy& the_policy, uint64_t seed)
+      : policy(the_policy), ledger(policy.cooldown, seed), budget(policy.failures) {}
 
-  ElasticLimits limits;
+  JobPolicy policy;
   HostLedger ledger;
   FailureBudget budget;
   FailureKinds kinds;
@@ -83,16 +83,16 @@ struct ElasticState {
   bool stop_asked = false;
   Duration stop_grace{};
 
-  // Ranks were asked to stop, so that they may leave with kStoppedExitCode. Those of a job of fixed
-  // size ask themselves whether they are to, and know at a commit.
+  // Ranks were asked to stop, so that they may leave with kStoppedExitCode. Those that decide by
+  // themselves know at a commit.
   bool stopping() const {
-    return stop_asked && (limits.elastic || notice == CommitNotice::kActing);
+    return stop_asked && (policy.stops_at_commit || notice == CommitNotice::kActing);
   }
 
   // All workers are restarted together when one is lost.
   bool RestartsInJob() const {
-    return limits.restart == RestartMode::kInJob ||
-           (limits.restart == RestartMode::kAuto && !any_joined);
+    return policy.restart == RestartMode::kInJob ||
+           (policy.restart == RestartMode::kAuto && !any_joined);
   }
 
   // hvdrun and its workers were stopped for this long, which counts towards no limit.

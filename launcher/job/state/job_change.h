@@ -23,8 +23,8 @@ struct JobChange {
   void Tell(std::string sentence) { Do(NotifyUser{std::move(sentence)}); }
   // It gets ready or runs; later it only ends.
   bool AtWork() const { return state.at_work(); }
-  // And its hosts and ranks may come and go.
-  bool MayReplace() const { return !state.fixed() && AtWork(); }
+  // And goes on without a rank or host that is lost, or with others in its place.
+  bool MayReplace() const { return state.policy().outlives_losses && AtWork(); }
 };
 
 }  // namespace hvd

@@ -102,10 +102,10 @@ struct LauncherPlaces {
 };
 
 struct JobState {
-  // `named`: the hosts of a plan that is not final yet. `limits`: of an elastic job, whose plan has
-  // no hosts; without them its size is fixed. `seed`: of random waits.
+  // `named`: the hosts of a plan that is not final yet. `the_policy`: none: the size of the job is
+  // fixed. `seed`: of random waits.
   JobState(Plan the_plan, JobOptions the_options, std::vector<HostSlots> named = {},
-           const std::optional<ElasticLimits>& limits = {}, uint64_t seed = 0)
+           const std::optional<JobPolicy>& the_policy = {}, uint64_t seed = 0)
       : plan(std::move(the_plan)),
         named_hosts(std::move(named)),
         options(the_options),
@@ -115,7 +115,7 @@ struct JobState {
         dismissed(plan.hosts.size()),
         facts(plan.hosts.size()),
         clocks(plan.hosts.size()),
-        elastic(limits.value_or(FixedLimits(plan.size())), seed) {
+        elastic(the_policy.value_or(FixedPolicy(plan.size())), seed) {
     for (uint32_t worker = 0; worker < ranks.size(); ++worker) ranks[worker].rank = worker;
   }
 
@@ -172,8 +172,7 @@ struct JobState {
   // The worker that has this rank in the present generation.
   std::optional<uint32_t> WorkerOf(uint32_t rank) const;
 
-  // Its hosts and ranks never change.
-  bool fixed() const { return !elastic.limits.elastic; }
+  const JobPolicy& policy() const { return elastic.policy; }
   // It gets ready or runs; later it only ends.
   bool at_work() const { return phase <= JobPhase::kRunning && !failure; }
   // Ranks have been asked to end.

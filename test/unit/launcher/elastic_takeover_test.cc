@@ -17,19 +17,16 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-ElasticLimits TakenOverLimits() {
-  ElasticLimits limits;
-  limits.elastic = true;
-  limits.min_np = 1;
-  limits.np = limits.max_np = 2;
-  limits.elastic_timeout = limits.init_timeout = seconds(60);
-  limits.failures = {10, std::nullopt};
-  return limits;
+JobPolicy TakenOverPolicy() {
+  JobPolicy policy = ElasticPolicy(1, 2, 2);
+  policy.elastic_timeout = policy.init_timeout = seconds(60);
+  policy.failures = {10, std::nullopt};
+  return policy;
 }
 
 // A job of two hosts with one rank each.
 struct ElasticJob {
-  ElasticJob() : state(Plan{}, JobOptions{}, {}, TakenOverLimits(), 1) {}
+  ElasticJob() : state(Plan{}, JobOptions{}, {}, TakenOverPolicy(), 1) {}
 
   void On(const JobEvent& event) {
     Decision decision = Step(state, event, now);

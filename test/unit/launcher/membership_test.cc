@@ -22,27 +22,23 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-ElasticLimits Limits(uint32_t min_np, uint32_t np, uint32_t max_np) {
-  ElasticLimits limits;
-  limits.elastic = true;
-  limits.min_np = min_np;
-  limits.np = np;
-  limits.max_np = max_np;
+JobPolicy Limits(uint32_t min_np, uint32_t np, uint32_t max_np) {
+  JobPolicy limits = ElasticPolicy(min_np, np, max_np);
   limits.elastic_timeout = seconds(60);
   limits.init_timeout = seconds(100);
   limits.failures = {10, std::nullopt};
   return limits;
 }
 
-ElasticLimits LimitsWithASpare(uint32_t min_np, uint32_t np, uint32_t max_np) {
-  ElasticLimits limits = Limits(min_np, np, max_np);
+JobPolicy LimitsWithASpare(uint32_t min_np, uint32_t np, uint32_t max_np) {
+  JobPolicy limits = Limits(min_np, np, max_np);
   limits.spares = 1;
   return limits;
 }
 
 class Script {
  public:
-  explicit Script(const ElasticLimits& limits) : state(Plan{}, JobOptions{}, {}, limits, 1) {
+  explicit Script(const JobPolicy& limits) : state(Plan{}, JobOptions{}, {}, limits, 1) {
     On(Begun{});
   }
 
@@ -324,7 +320,7 @@ TEST(Membership, TheReasonOfAHostThatIsTriedAgainIsShownOnce) {
 }
 
 TEST(Membership, TooManyFailuresEndTheJob) {
-  ElasticLimits limits = Limits(1, 3, 3);
+  JobPolicy limits = Limits(1, 3, 3);
   limits.failures = {0, std::nullopt};
   Script job(limits);
   job.Run(3);
@@ -334,7 +330,7 @@ TEST(Membership, TooManyFailuresEndTheJob) {
 }
 
 TEST(Membership, AWorkerThatCannotBeStartedCanBeOneFailureTooMany) {
-  ElasticLimits limits = Limits(1, 2, 2);
+  JobPolicy limits = Limits(1, 2, 2);
   limits.failures = {1, std::nullopt};
   Script job(limits);
   job.Run(2);
@@ -354,7 +350,7 @@ TEST(Membership, RanksThatDieTogetherAreOneFailure) {
 }
 
 TEST(Membership, AHostWithManyRanksIsOneFailureEvenBeforeTheyJoin) {
-  ElasticLimits limits = Limits(1, 4, 4);
+  JobPolicy limits = Limits(1, 4, 4);
   limits.failures = {1, std::nullopt};
   Script job(limits);
   job.StartOnTwoHosts();
@@ -363,7 +359,7 @@ TEST(Membership, AHostWithManyRanksIsOneFailureEvenBeforeTheyJoin) {
 }
 
 TEST(Membership, TheResetLimitEndsTheJob) {
-  ElasticLimits limits = Limits(1, 2, 2);
+  JobPolicy limits = Limits(1, 2, 2);
   limits.reset_limit = 0;
   Script job(limits);
   job.Run(2);
@@ -416,7 +412,7 @@ TEST(Membership, AScriptWithoutGenerationsIsStartedAgainWithoutAHostThatLeft) {
 }
 
 // Workers 0 and 1 on "a" run a script that never calls hvd.init().
-Script NativeJob(ElasticLimits limits) {
+Script NativeJob(JobPolicy limits) {
   Script job(limits);
   job.List({{"a", 2}});
   job.On(AgentIsReady{0});
@@ -424,7 +420,7 @@ Script NativeJob(ElasticLimits limits) {
   return job;
 }
 
-ElasticLimits With(ElasticLimits limits, RestartMode restart) {
+JobPolicy With(JobPolicy limits, RestartMode restart) {
   limits.restart = restart;
   return limits;
 }
@@ -501,7 +497,7 @@ TEST(Membership, ASettingHasSurvivorsOfAnyScriptGoOn) {
 }
 
 TEST(Membership, RestartsCountForTheResetLimit) {
-  ElasticLimits limits = With(Limits(2, 2, 2), RestartMode::kInJob);
+  JobPolicy limits = With(Limits(2, 2, 2), RestartMode::kInJob);
   limits.reset_limit = 1;
   Script job = NativeJob(limits);
   job.Exit(1, {true, SIGSEGV});
@@ -541,7 +537,7 @@ TEST(Membership, WorkersThatWaitForANewOneThatHangsHaveALimit) {
 }
 
 TEST(Membership, AHostWhoseWorkerFailedRestsWhereTheUserNamedARange) {
-  ElasticLimits limits = Limits(1, 2, 2);
+  JobPolicy limits = Limits(1, 2, 2);
   limits.cooldown = CooldownRange{seconds(10), seconds(10)};
   Script job(limits);
   job.List({{"a", 2}, {"b", 1}});
@@ -563,7 +559,7 @@ TEST(Membership, AHostWhoseWorkerFailedRestsWhereTheUserNamedARange) {
 }
 
 TEST(Membership, SlowRanksHaveALimitOfTheirOwn) {
-  ElasticLimits limits = Limits(2, 2, 2);
+  JobPolicy limits = Limits(2, 2, 2);
   limits.elastic_timeout = seconds(2);
   Script job(limits);
   job.StartTwoOf(2);
@@ -752,7 +748,7 @@ TEST(Membership, TheMemoryOfASpareThatHasAPlaceByThenIsNotTold) {
 }
 
 TEST(Membership, ARankThatIsLostOnceTheJobIsAskedToStopIsNoFailure) {
-  ElasticLimits limits = Limits(1, 2, 2);
+  JobPolicy limits = Limits(1, 2, 2);
   limits.failures = {0, std::nullopt};
   for (const bool stop : {false, true}) {
     Script job(limits);

@@ -23,6 +23,7 @@ class RecorderMessagesTest : public testing::Test {
     DriverOptions options;
     options.plan.hosts = {"a", "b"};
     options.plan.ranks = {{0, 0, 0, 1, 0, 2}, {1, 1, 0, 1, 1, 2}};
+    options.policy = FixedPolicy(2);
     options.hosts.resize(2);
     options.named_hosts.resize(2);
     return options;

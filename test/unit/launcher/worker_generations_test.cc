@@ -21,7 +21,7 @@ class WorkerGenerationsTest : public testing::Test {
     start.program.argv = {"train"};
     start.ranks.slots = {{0, 0, 0, 2, 0, 1}, {1, 0, 1, 2, 0, 1}};
     start.ranks.workers = {4, 5};
-    start.elastic = 1;
+    start.policy.ranks_change = 1;
     start.job_key = "key";
     workers_.Prepare(std::move(start), {}, {});
     host_ = &generations_.Open();

@@ -163,9 +163,9 @@ TEST(AgentBootstrap, AnElasticWorldIsKnownAsOne) {
     a.BeginGeneration(6, 2, 1);
   });
   AgentBootstrap bootstrap(agent.address());
-  EXPECT_FALSE(bootstrap.Join(kNoLimit).value().elastic);
+  EXPECT_FALSE(bootstrap.Join(kNoLimit).value().ranks_change);
   bootstrap.Leave(5, SteadyNow());
-  EXPECT_TRUE(bootstrap.Join(kNoLimit).value().elastic);
+  EXPECT_TRUE(bootstrap.Join(kNoLimit).value().ranks_change);
 }
 
 TEST(AgentBootstrap, ARefusalIsRepeatedWordForWord) {

@@ -1,4 +1,4 @@
-#include "launcher/job/policy/elastic_limits.h"
+#include "launcher/job/policy/job_policy.h"
 
 #include <chrono>
 #include <string>
@@ -45,36 +45,50 @@ Status CheckOrder(const Settings& settings) {
 
 }  // namespace
 
-ElasticLimits FixedLimits(uint32_t ranks) {
-  ElasticLimits limits;
-  limits.min_np = limits.np = limits.max_np = ranks;
-  limits.restart = RestartMode::kInProcess;
-  return limits;
+JobPolicy FixedPolicy(uint32_t ranks) {
+  JobPolicy policy;
+  policy.min_np = policy.np = policy.max_np = ranks;
+  policy.restart = RestartMode::kInProcess;
+  return policy;
 }
 
-Result<ElasticLimits> ElasticLimitsOf(const Settings& settings) {
+JobPolicy ElasticPolicy(uint32_t min_np, uint32_t np, uint32_t max_np) {
+  JobPolicy policy;
+  policy.finds_hosts = true;
+  policy.ranks_change = true;
+  policy.outlives_losses = true;
+  policy.stops_at_commit = true;
+  policy.serves_while_ending = false;
+  policy.measures_training = true;
+  policy.min_np = min_np;
+  policy.np = np;
+  policy.max_np = max_np;
+  return policy;
+}
+
+Result<JobPolicy> PolicyOf(const Settings& settings) {
   const Result<FailureLimit> failures = ParseFailureLimit(settings.max_failures);
   if (!failures.ok()) return failures.status();
   const auto np = static_cast<uint32_t>(settings.num_proc);
-  ElasticLimits limits{.min_np = np, .np = np, .max_np = np};
-  if (!IsElastic(settings)) return limits;
+  if (!IsElastic(settings)) return FixedPolicy(np);
   HVD_RETURN_IF_ERROR(CheckOrder(settings));
   if (settings.stock_horovod) {
     if (Status stock = CheckStock(settings); !stock.ok()) return stock;
   }
-  limits.elastic = true;
-  if (settings.min_num_proc != 0) limits.min_np = static_cast<uint32_t>(settings.min_num_proc);
-  if (settings.max_num_proc != 0) limits.max_np = static_cast<uint32_t>(settings.max_num_proc);
-  limits.elastic_timeout = Seconds(settings.elastic_timeout);
-  limits.init_timeout = Seconds(settings.init_timeout);
-  if (settings.reset_limit >= 0) limits.reset_limit = static_cast<uint32_t>(settings.reset_limit);
+  JobPolicy policy = ElasticPolicy(np, np, np);
+  if (settings.min_num_proc != 0) policy.min_np = static_cast<uint32_t>(settings.min_num_proc);
+  if (settings.max_num_proc != 0) policy.max_np = static_cast<uint32_t>(settings.max_num_proc);
+  policy.elastic_timeout = Seconds(settings.elastic_timeout);
+  policy.init_timeout = Seconds(settings.init_timeout);
+  if (settings.reset_limit >= 0) policy.reset_limit = static_cast<uint32_t>(settings.reset_limit);
   if (const IntRange& range = settings.blacklist_cooldown_range; range.given()) {
-    limits.cooldown = {std::chrono::seconds(range.lo), std::chrono::seconds(range.hi)};
+    policy.cooldown = {std::chrono::seconds(range.lo), std::chrono::seconds(range.hi)};
   }
-  limits.failures = *failures;
-  limits.spares = static_cast<uint32_t>(settings.spares);
-  limits.restart = settings.stock_horovod ? RestartMode::kInJob : settings.elastic_restart;
-  return limits;
+  policy.failures = *failures;
+  policy.spares = static_cast<uint32_t>(settings.spares);
+  policy.restart = settings.stock_horovod ? RestartMode::kInJob : settings.elastic_restart;
+  policy.commit_bytes = settings.keep_commits_bytes;
+  return policy;
 }
 
 }  // namespace hvd
