@@ -19,6 +19,7 @@ constexpr BackendRow kRows[] = {
     {.name = "gloo",
      .built = [] { return int32_t{CanOpenInterHostComm()}; },
      .used = [](const BackendFacts& facts) { return facts.several_hosts && !facts.over_mpi; },
+     .connects = [](const BackendFacts& facts) { return !facts.over_mpi; },
      .open =
          [](const InterHostOpening& opening) {
            return OpenInterHostComm(opening.options, opening.directory);
@@ -26,6 +27,7 @@ constexpr BackendRow kRows[] = {
     {.name = "mpi",
      .built = [] { return int32_t{LoadMpiPlugin().ok()}; },
      .used = [](const BackendFacts& facts) { return facts.over_mpi || facts.mpi_beside; },
+     .connects = [](const BackendFacts& facts) { return facts.over_mpi; },
      .open = [](const InterHostOpening& opening) { return opening.mpi->OpenInterHostComm(); }},
     {.name = "mpi_threads",
      .built = [] { return int32_t{0}; },
@@ -49,7 +51,10 @@ const BackendRow* FindBackend(std::string_view name) {
 
 const BackendRow* InterHostBackend(const BackendFacts& facts) {
   if (!facts.several_hosts) return nullptr;
-  return FindBackend(facts.over_mpi ? "mpi" : "gloo");
+  const auto* row = std::ranges::find_if(kRows, [&facts](const BackendRow& candidate) {
+    return candidate.connects != nullptr && candidate.connects(facts);
+  });
+  return row == std::end(kRows) ? nullptr : row;
 }
 
 }  // namespace hvd

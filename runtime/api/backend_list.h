@@ -1,6 +1,6 @@
 // The backends by the names that programs ask for (hvd_built, hvd_enabled): whether each can be
-// loaded, when a world uses it, and how the one that connects hosts is opened. A new backend is a
-// new row; one that connects hosts must also be chosen by InterHostBackend.
+// loaded, when a world uses it, of which worlds it connects the hosts, and how it is opened. A new
+// backend is a new row, and nothing else here.
 #ifndef HVD_RUNTIME_API_BACKEND_LIST_H_
 #define HVD_RUNTIME_API_BACKEND_LIST_H_
 
@@ -38,14 +38,16 @@ struct BackendRow {
   // 0: it cannot be loaded. Of "nccl" its version.
   int32_t (*built)();
   bool (*used)(const BackendFacts& facts);
-  // Null: it connects no hosts.
+  // Whether it connects the hosts of such a world of several, which one row alone does, and how it
+  // is opened then. Null: it connects no hosts.
+  bool (*connects)(const BackendFacts& facts) = nullptr;
   Result<std::unique_ptr<InterHostComm>> (*open)(const InterHostOpening& opening) = nullptr;
 };
 
 std::span<const BackendRow> BackendRows();
 // Null: there is none of this name.
 const BackendRow* FindBackend(std::string_view name);
-// The one that connects the hosts of such a world; null: there is one host. Pure.
+// The one that connects the hosts of such a world, by its row; null: there is one host. Pure.
 const BackendRow* InterHostBackend(const BackendFacts& facts);
 
 }  // namespace hvd

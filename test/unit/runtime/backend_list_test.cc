@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,17 @@ TEST(BackendList, OneBackendConnectsTheHosts) {
   EXPECT_EQ(InterHostBackend({.several_hosts = true})->name, "gloo");
   EXPECT_EQ(InterHostBackend({.several_hosts = true, .mpi_beside = true})->name, "gloo");
   EXPECT_EQ(InterHostBackend({.several_hosts = true, .over_mpi = true})->name, "mpi");
-  for (const char* name : {"gloo", "mpi"}) EXPECT_NE(FindBackend(name)->open, nullptr) << name;
+  for (uint32_t bits = 0; bits < 32; ++bits) {  // whatever else is so of such a world
+    const BackendFacts facts = {
+        true, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
+    const auto connects = [&facts](const BackendRow& row) {
+      return row.connects != nullptr && row.connects(facts);
+    };
+    EXPECT_EQ(std::ranges::count_if(BackendRows(), connects), 1) << bits;
+    EXPECT_TRUE(connects(*InterHostBackend(facts))) << bits;
+  }
+  for (const BackendRow& row : BackendRows())
+    EXPECT_EQ(row.connects != nullptr, row.open != nullptr) << row.name << ": both, or neither";
 }
 
 TEST(BackendList, FindsRowsByTheirNamesAlone) {
