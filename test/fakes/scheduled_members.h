@@ -19,12 +19,15 @@
 #include <string>
 #include <vector>
 
+#include "runtime/backends/hosts/hosts_backend.h"
 #include "runtime/backends/shm/shm_backend.h"
 #include "test/fakes/inproc/inproc_backend.h"
+#include "test/fakes/inproc/inproc_inter_host_comm.h"
 
 namespace hvd::test {
 
-enum class Kind { kShm, kInproc };
+// kHosts: what a rank uses in a world over several hosts, for a group of one of them.
+enum class Kind { kShm, kInproc, kHosts };
 using Bytes = std::vector<std::byte>;
 
 // One rank's way to shared memory, which can be closed.
@@ -45,16 +48,28 @@ class DoorToSegments final : public SegmentSource {
 
 // The memory and the backend of one rank.
 struct Member {
-  Member(Kind kind, SegmentSource& segments) : door(segments), heap(door), peer_memory(segments) {
-    if (kind == Kind::kShm)
-      backend = std::make_unique<ShmBackend>(heap, peer_memory, /*chunk_kib=*/0, /*tuned=*/nullptr,
-                                             /*peers=*/nullptr, /*ring_from=*/0, /*stream_from=*/0);
-    else
+  Member(Kind kind, SegmentSource& segments, InprocInterHostHub& hub, HostMap map)
+      : door(segments), heap(door), peer_memory(segments), comm(hub, map.rank) {
+    if (kind == Kind::kInproc) {
       backend = std::make_unique<InprocBackend>(heap);
+      return;
+    }
+    backend = std::make_unique<ShmBackend>(heap, peer_memory, /*chunk_kib=*/0, /*tuned=*/nullptr,
+                                           /*peers=*/nullptr, /*ring_from=*/0, /*stream_from=*/0);
+    if (kind == Kind::kShm) return;
+    one_host = std::move(backend);
+    HostLeaderOptions options;
+    options.map = std::move(map);
+    options.wake_host = [] {};
+    options.broken = [] { return std::nullopt; };
+    backend = std::make_unique<HostsBackend>(*one_host, heap, peer_memory, comm,
+                                             HostsBackend::Options{std::move(options), [] {}});
   }
   DoorToSegments door;
   SharedHeap heap;
   SharedMemoryMap peer_memory;
+  InprocInterHostComm comm;
+  std::unique_ptr<Backend> one_host;  // of kHosts
   std::unique_ptr<Backend> backend;
   Group group;
 };
@@ -89,10 +104,13 @@ struct Operation {
 
 class ScheduledMembers {
  public:
-  // The members are the ranks 1, 3, 5, ... of a larger world.
+  // The members are the ranks 1, 3, 5, ... of a larger world, whose last rank has another host.
   ScheduledMembers(Kind kind, uint32_t members) {
+    std::vector<uint32_t> host_of(2 * members + 1, 0);
+    host_of.back() = 1;
     for (uint32_t m = 0; m < members; ++m) {
-      members_.push_back(std::make_unique<Member>(kind, segments_));
+      members_.push_back(
+          std::make_unique<Member>(kind, segments_, hub_, HostMap{host_of, 2 * m + 1}));
       Group& group = members_[m]->group;
       group.id = 1;
       group.index = group.local_index = m;
@@ -223,6 +241,7 @@ class ScheduledMembers {
   }
 
   LocalSegmentSource segments_;
+  InprocInterHostHub hub_;
   std::vector<std::unique_ptr<Member>> members_;
   int steps_ = 0;
 };

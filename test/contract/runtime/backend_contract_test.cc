@@ -153,7 +153,7 @@ class BackendContract : public ::testing::TestWithParam<std::tuple<Kind, uint32_
 
   // The model knows a few types.
   bool Reduces(DType dtype) const {
-    return kind() == Kind::kShm || dtype == DType::kUint8 || dtype == DType::kInt32 ||
+    return kind() != Kind::kInproc || dtype == DType::kUint8 || dtype == DType::kInt32 ||
            dtype == DType::kInt64 || dtype == DType::kFloat32 || dtype == DType::kFloat64;
   }
   // Calls use(type, op) for each of these types and each elementwise operation that it has.
@@ -1134,14 +1134,21 @@ TEST(ShmBackendContract, CutsEveryElementOnce) {
   }
 }
 
+std::string NameOfTested(const ::testing::TestParamInfo<std::tuple<Kind, uint32_t>>& tested) {
+  const auto [kind, size] = tested.param;
+  const char* name = kind == Kind::kShm ? "Shm" : kind == Kind::kInproc ? "Inproc" : "Hosts";
+  return name + std::to_string(size);
+}
+
 INSTANTIATE_TEST_SUITE_P(, BackendContract,
                          ::testing::Combine(::testing::Values(Kind::kShm, Kind::kInproc),
                                             ::testing::Values(1u, 2u, 3u, 5u)),
-                         [](const auto& tested) {
-                           return std::string(std::get<0>(tested.param) == Kind::kShm ? "Shm"
-                                                                                      : "Inproc") +
-                                  std::to_string(std::get<1>(tested.param));
-                         });
+                         NameOfTested);
+// It gives such a group to shared memory, which has all sizes above.
+INSTANTIATE_TEST_SUITE_P(OverHosts, BackendContract,
+                         ::testing::Combine(::testing::Values(Kind::kHosts),
+                                            ::testing::Values(2u, 3u)),
+                         NameOfTested);
 
 }  // namespace
 }  // namespace hvd::test
