@@ -82,6 +82,7 @@ STAGED_SUITE = [('collectives.py',), ('groups.py',), ('dynamic_sets.py',), ('joi
 STAGED_ON_ONE_HOST = [('disagree.py',), ('sparse.py',), ('sync_batch_norm.py',), ('duplicate.py', 'threads')]
 
 
+@pytest.mark.long
 @pytest.mark.world(ranks=4, hosts=2, gpus=True)
 @pytest.mark.parametrize('setting, script', [(SLOW, script) for script in SUITE] + [(STAGED, script) for script in STAGED_SUITE], ids=str)
 def test_the_suite_of_torch_on_gpus_of_several_hosts(in_world, script, setting):

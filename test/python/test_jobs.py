@@ -83,6 +83,7 @@ def test_data_loader_processes(in_world, ranks):
     in_world('loader.py')
 
 
+@pytest.mark.long
 @pytest.mark.below_torch
 @pytest.mark.parametrize('processes, hosts', [(2, 1), (3, 2)])
 def test_children_of_a_rank_know_its_places(hvdrun, torch, processes, hosts):

@@ -97,6 +97,7 @@ def whole(far, part):
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("broken", ["sshd", "link", "ssh", "viewer's host"])
 def test_connections_that_break_at_any_moment_leave_each_line_once(far, rig, broken):
     seed = random.randrange(1 << 30)
