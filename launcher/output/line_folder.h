@@ -1,5 +1,5 @@
-// LineFolder: equal lines of many ranks become one, with the ranks that wrote it. A line waits at
-// most kFoldWait for its equals, and an unfinished one as long for its end; the lines of one rank
+// LineFolder: merges equal lines of many ranks into one that lists the ranks. A line waits at most
+// kFoldWait for equal ones, and an unfinished line equally long for its end; the lines of one rank
 // keep their order. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_OUTPUT_LINE_FOLDER_H_
 #define HVD_LAUNCHER_OUTPUT_LINE_FOLDER_H_
@@ -20,41 +20,42 @@ namespace hvd {
 
 inline constexpr Duration kFoldWait = std::chrono::milliseconds(150);
 
-// Takes a line with its end, if it has one, and who wrote it, in ascending order. Both are gone
-// afterwards.
+// Called with a line, including its line end if it has one, and the ranks that wrote it, ascending.
+// Both are valid during the call only.
 using ShowFolded = std::function<void(std::span<const uint32_t> ranks, std::string_view line)>;
 
-// For one screen stream.
+// One per screen stream.
 class LineFolder {
  public:
   LineFolder(uint32_t size, ShowFolded show);
 
-  // Takes bytes as a rank wrote them; shows what may be shown now.
+  // Adds bytes as a rank wrote them; shows what is ready.
   void Add(uint32_t rank, std::string_view bytes, TimePoint now);
-  // When something must be shown; then call Due.
+  // When to call Due; nothing if nothing is held.
   std::optional<TimePoint> deadline() const;
   void Due(TimePoint now);
-  // Shows everything, also unfinished lines.
+  // Shows everything, including unfinished lines.
   void Flush();
 
  private:
   static constexpr size_t kMaxHeldBytes = 1024 * 1024;
   static constexpr size_t kMaxHeldLines = 64 * 1024;
-  static constexpr size_t kMaxLineBytes = 16 * 1024;  // a longer one goes on in pieces
+  static constexpr size_t kMaxLineBytes = 16 * 1024;  // longer lines are passed on in pieces
   static constexpr size_t kWays = 8, kBuckets = 2 * kMaxHeldLines / kWays;
   static constexpr size_t kRecent = 8;
   static constexpr uint64_t kNone = 0;
 
-  // A line that waits for its equals. Lines are numbered 1, 2, ... in the order they are shown.
+  // A line that waits for equal ones. Lines are numbered 1, 2, ... in the order they are shown.
   struct Group {
-    size_t at = 0;  // its text, counted from the first byte ever held
+    size_t at = 0;  // offset of its text from the first byte ever held
     uint32_t length = 0;
-    uint32_t count = 0;                                   // ranks that wrote it
-    uint64_t earlier_equal = kNone, later_equal = kNone;  // its neighbours of the same text
+    uint32_t count = 0;  // ranks that wrote it
+    uint64_t earlier_equal = kNone,
+             later_equal = kNone;  // the previous and next group with the same text
     TimePoint since;
   };
-  // Where to look for a text: the low half of the number of its last line. One that is shown is
-  // simply out of date.
+  // Hash table entry for a text: the low half of the number of its last line. Entries of lines
+  // already shown are stale and harmless.
   struct Place {
     uint32_t tag = 0, number = 0;
   };
@@ -82,8 +83,8 @@ class LineFolder {
 
   uint32_t size_;
   ShowFolded show_;
-  size_t words_;  // of a set of ranks
-  // The first head_ of these are shown already.
+  size_t words_;  // 64-bit words in a set of ranks
+  // The first head_ of these have been shown.
   std::vector<Group> groups_;
   std::vector<uint64_t> rank_sets_;  // words_ for each group
   size_t head_ = 0;
@@ -93,9 +94,9 @@ class LineFolder {
   std::vector<Place> table_;          // kWays for each bucket; made by the first line
   std::vector<std::string> partial_;  // by rank
   std::map<uint32_t, TimePoint> partial_since_;
-  std::vector<uint64_t> last_group_;  // by rank: it may join later ones only
-  // By rank: the text that it joined last, so that a text which comes again and again is not looked
-  // for from its last line back.
+  std::vector<uint64_t> last_group_;  // by rank: it may join later groups only
+  // By rank: the texts that it joined most recently, which saves the search for a text that
+  // repeats.
   std::vector<std::array<Recent, kRecent>> recent_;
   std::vector<uint32_t> shown_ranks_;
 };

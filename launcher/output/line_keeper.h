@@ -1,7 +1,7 @@
-// LineKeeper: lets a rank that is inside of a line finish it before others are shown, so that one
-// that comes in many pieces (200 kB of JSON) is neither torn nor continued under a second prefix.
-// The others wait for a bounded time, and as long as what they print fits into a bound; then the
-// line is left open and they are shown. Pure: time is passed in.
+// LineKeeper: lets a rank finish its line before the output of others is shown, so that a line that
+// arrives in many pieces (200 kB of JSON) is neither split nor continued under a second prefix.
+// Output of the others is held for a bounded time and up to a bounded size; after that the line is
+// left unfinished. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_OUTPUT_LINE_KEEPER_H_
 #define HVD_LAUNCHER_OUTPUT_LINE_KEEPER_H_
 
@@ -24,22 +24,22 @@ namespace hvd {
 
 class LineKeeper {
  public:
-  // Without more of the line for so long, others are shown; a prompt may stay open for ever.
+  // Others are shown once the line has not grown for this long: a prompt may never end.
   static constexpr Duration kIdle = std::chrono::milliseconds(200);
-  // Others wait for one line no longer than this: a line may have no end.
+  // The longest that others wait for one line.
   static constexpr Duration kLongest = std::chrono::seconds(2);
   static constexpr size_t kMostHeld = size_t{32} << 20;
 
   using Show = std::function<void(std::span<const uint32_t> ranks, std::string_view bytes)>;
 
-  // Bytes of `ranks` (folded, or one) on one of the streams that share the screen's line, shown by
-  // `show` now or later; it outlives this object.
+  // Bytes of `ranks` (several if folded) on one of the streams that share the screen's line, shown
+  // by `show` now or later; `show` outlives this object.
   void Add(const Show& show, std::span<const uint32_t> ranks, std::string_view bytes,
            TimePoint now);
-  // When Due has something to do.
+  // When to call Due.
   std::optional<TimePoint> deadline() const;
   void Due(TimePoint now);
-  // Shows all that is held.
+  // Shows everything held.
   void Finish();
 
  private:
@@ -59,9 +59,9 @@ class LineKeeper {
   void ShowHeld();
   void LeaveLine();
 
-  std::optional<Writer> inside_;  // it has shown a line without its end
+  std::optional<Writer> inside_;  // its last line shown is unfinished
   TimePoint now_{}, touched_{}, waiting_since_{};
-  std::map<uint64_t, Piece> held_;  // in the order in which they came
+  std::map<uint64_t, Piece> held_;  // in order of arrival
   std::map<Writer, std::deque<uint64_t>> held_of_;
   size_t held_bytes_ = 0;
   uint64_t next_ = 0;

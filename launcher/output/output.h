@@ -1,7 +1,7 @@
-// OutputWriter: puts text on stdout or stderr of hvdrun from a thread of its own, so that a slow
-// reader (a pager, a full pipe) never stops the driver. Handles short writes and descriptors that
-// others made non-blocking. Text that cannot be written is dropped and counted as written;
-// error() says why.
+// OutputWriter: writes text to stdout or stderr of hvdrun on its own thread, so that a slow reader
+// (a pager, a full pipe) never blocks the driver. Handles short writes and descriptors that other
+// processes made non-blocking. Text that cannot be written is dropped and counted as written;
+// error() tells why.
 #ifndef HVD_LAUNCHER_OUTPUT_OUTPUT_H_
 #define HVD_LAUNCHER_OUTPUT_OUTPUT_H_
 
@@ -17,10 +17,10 @@
 
 namespace hvd {
 
-// Writes all of it, waiting as long as it takes. False when nobody can read it any more.
+// Writes all of it; blocks without limit. False if the reader has gone.
 bool WriteAll(int fd, std::string_view bytes);
 
-// So many log bytes of this host have become text.
+// `log_bytes` bytes of this host's output are contained in the text.
 struct OutputReceipt {
   uint32_t host = 0;
   size_t log_bytes = 0;
@@ -28,34 +28,34 @@ struct OutputReceipt {
 
 class OutputWriter {
  public:
-  // `on_written` hears what left the queue; it runs on the writing thread. `fd` is not owned.
-  // With `printed`, all of it goes there.
+  // `on_written` gets the receipts of written text; it runs on the writing thread. `fd` is not
+  // owned. With `printed`, text is written through it.
   OutputWriter(int fd, std::function<void(std::vector<OutputReceipt>)> on_written,
                std::shared_ptr<PrintedOutput> printed = nullptr);
   OutputWriter(OutputWriter&&) = delete;
-  ~OutputWriter();  // waits until everything is written, unless it was given up
+  ~OutputWriter();  // blocks until everything is written, unless GiveUp was called
 
   // Queues text. Thread-safe.
   void Write(std::string text, OutputReceipt receipt = {}) { Take(text, receipt); }
-  // The same; leaves `text` empty, with room for the next.
+  // The same; clears `text` and keeps its capacity.
   void Take(std::string& text, OutputReceipt receipt);
-  // The same with the spans of the text, which are taken, too.
+  // The same with the spans of the text, which are cleared, too.
   void Take(std::string& text, std::vector<PrintedSpan>& spans, OutputReceipt receipt);
-  // Waits until everything queued is written.
+  // Blocks until everything queued is written.
   void Flush();
-  // Waits for that, but no longer than this. True: everything is written.
+  // The same, at most for `limit`. True: everything is written.
   bool FlushFor(std::chrono::milliseconds limit);
-  // Nobody waits for this writer any more, and `on_written` is not called again. How many bytes
-  // were not written, to some thousands: a blocked thread cannot be asked. Last call.
+  // Abandons the writing thread; `on_written` is not called again. Returns the number of bytes not
+  // written, to within a few thousand, because the thread may be blocked in a write. Last call.
   size_t GiveUp();
-  // Why writing failed (errno); 0: it did not. Thread-safe.
+  // errno of the failed write; 0: none failed. Thread-safe.
   int error() const;
 
  private:
   struct Shared;
   static void Run(const std::shared_ptr<Shared>& shared);
 
-  std::shared_ptr<Shared> shared_;  // with the thread
+  std::shared_ptr<Shared> shared_;  // shared with the thread
 };
 
 }  // namespace hvd

@@ -1,7 +1,7 @@
 // OutputFiles: the output of each rank, byte for byte, in <directory>/rank.<number>/stdout and
-// stderr. Written by a thread of its own, so that a slow disk stops no heartbeat. A file that
-// cannot be written any more is given up, and the job and the screen go on. With a limit, a file
-// that reaches it becomes stdout.1 (the one before goes away) at a line end.
+// stderr. Written on its own thread, so that a slow disk delays no heartbeat. A file whose write
+// fails is given up; the job and the screen continue. With a limit, a file that reaches it is
+// renamed at a line end to stdout.1, replacing the previous one.
 #ifndef HVD_LAUNCHER_OUTPUT_OUTPUT_FILES_H_
 #define HVD_LAUNCHER_OUTPUT_OUTPUT_FILES_H_
 
@@ -26,25 +26,26 @@ namespace hvd {
 // "<directory>/rank.07": numbers have as many digits as the largest of `size` ranks. Pure.
 std::string OutputFolder(const std::string& directory, uint32_t rank, uint32_t size);
 
-// Makes the folders and empty files of all ranks. `limit_bytes` 0: none. Refuses what is there
-// already and is a link, a pipe or a device: it may be somebody else's.
+// Creates the folders and empty files of all ranks. `limit_bytes` 0: no limit. Refuses an existing
+// link, pipe or device: it may belong to another user.
 Status PrepareOutputFiles(const std::string& directory, uint32_t size, int64_t limit_bytes);
 
 class OutputFiles {
  public:
-  // The files were prepared. `on_written` hears what left the queue; it runs on the writing thread.
+  // Requires PrepareOutputFiles. `on_written` gets the receipts of written bytes; it runs on the
+  // writing thread.
   OutputFiles(std::string directory, uint32_t size, int64_t limit_bytes,
               std::function<void(std::vector<OutputReceipt>)> on_written,
               std::shared_ptr<PrintedOutput> printed = nullptr);
-  ~OutputFiles();  // waits until everything is written
+  ~OutputFiles();  // blocks until everything is written
 
-  // `worker`: that is this rank; in a job of fixed size they have one number. With `printed`, its
-  // bytes are counted there (PrintedOutput::in_file).
+  // `worker`: the worker that has this rank; the same number in a job of fixed size. With
+  // `printed`, its bytes are counted there (PrintedOutput::in_file).
   void Write(uint32_t rank, uint32_t worker, OutputStream stream, std::string bytes,
              OutputReceipt receipt);
-  // Waits until everything queued is written.
+  // Blocks until everything queued is written.
   void Flush();
-  // A sentence about the first file that could not be written; once.
+  // Returns once a message about the first file that could not be written.
   std::optional<std::string> TakeFailure();
 
  private:
@@ -58,9 +59,9 @@ class OutputFiles {
     int64_t bytes = 0;
     bool line_ended = true;
     bool given_up = false;
-    int64_t base = 0;  // bytes in former files
+    int64_t base = 0;  // bytes in rotated files
   };
-  // Bounded, so that 10,000 ranks need no 20,000 descriptors.
+  // 10,000 ranks would otherwise need 20,000 descriptors.
   static constexpr size_t kMaxOpen = 128;
 
   void Run();
@@ -84,10 +85,10 @@ class OutputFiles {
   bool stop_ HVD_GUARDED_BY(mutex_) = false;
   std::optional<std::string> failure_ HVD_GUARDED_BY(mutex_);
 
-  // Of the thread alone.
+  // Used by the thread only.
   std::map<size_t, UniqueFd> open_;
   std::vector<Progress> progress_;                // by file
-  const std::shared_ptr<PrintedOutput> printed_;  // perhaps null
+  const std::shared_ptr<PrintedOutput> printed_;  // may be null
   bool reported_ = false;
 
   std::thread thread_;

@@ -1,15 +1,15 @@
-// PrintedOutput: how far the output of each rank has been printed, in memory that the standby of
-// hvdrun shares (launcher/detached/standby.h): when hvdrun is killed at any instant, the one that
-// takes over knows which bytes the agents must send again, and none is printed twice or lost.
+// PrintedOutput: how much of each rank's output has been printed, in memory shared with the standby
+// of hvdrun (launcher/detached/standby.h). Whenever hvdrun is killed, the standby knows which bytes
+// the agents must resend, and none is printed twice or lost.
 //
-// Text goes through the pipe in packets, each written at once (PIPE_BUF) and numbered. A packet and
-// the counts behind it are in the memory before it is written. If hvdrun is killed between that and
-// noting that it was written, the successor counts the packet as printed (Recover) and its first
-// Write writes it again; the reader of the pipe drops a number that it has had (PacketReader).
+// Text goes through the pipe in numbered packets, each written atomically (PIPE_BUF). A packet and
+// the counts after it are stored in the memory before it is written. If hvdrun is killed before it
+// records the write, the successor counts the packet as printed (Recover) and its first Write
+// repeats it; the reader of the pipe drops a packet number that it has seen (PacketReader).
 //
 //   packet: mark (a secret of the job, so that no output looks like it), number, length, text
 //
-// Writing is for one thread at a time, the rest for any.
+// One thread may write at a time; the rest is thread-safe.
 #ifndef HVD_LAUNCHER_OUTPUT_PRINTED_OUTPUT_H_
 #define HVD_LAUNCHER_OUTPUT_PRINTED_OUTPUT_H_
 
@@ -27,35 +27,35 @@
 namespace hvd {
 
 // Bytes begin..end of a text are those of a rank as it printed them; the rest of the text is
-// hvdrun's: prefixes, its own lines. `dropped` so many more of the rank were left out behind them.
+// hvdrun's own: prefixes and messages. After them `dropped` more bytes of the rank were left out.
 struct PrintedSpan {
   size_t begin = 0, end = 0;
   uint32_t rank = 0;
   OutputStream stream = OutputStream::kStdout;
   uint64_t dropped = 0;
-  // Of an elastic job: the worker that is that rank, by whose number bytes are counted; none: it
-  // has the number of the rank.
+  // Elastic jobs: the worker that has this rank; bytes are counted per worker. None: worker number
+  // = rank.
   std::optional<uint32_t> worker = {};
 };
 
 class PrintedOutput {
  public:
-  // `ranks`: as many as there may be at a time. `workers`: numbers of workers that are counted, the
-  // rest is not; 0: those of the ranks.
+  // `ranks`: maximum number of ranks. `workers`: output is counted for workers below this number;
+  // 0: `ranks`.
   static Result<std::shared_ptr<PrintedOutput>> Make(uint32_t ranks, std::string mark,
                                                      uint32_t workers = 0);
   ~PrintedOutput();
   PrintedOutput(const PrintedOutput&) = delete;
 
-  // Writes a text with its spans, which are in order. False: it cannot be written (errno).
+  // Writes a text with its spans, in order. False: the write failed (errno).
   bool Write(int fd, std::string_view text, const std::vector<PrintedSpan>& spans);
-  // In the successor, before a count is read: the packet that its predecessor may have been writing
-  // counts as printed. The next Write writes it first. Elsewhere it changes nothing.
+  // Call in the successor before reading a count: the packet that its predecessor may have been
+  // writing counts as printed, and the next Write writes it first. No effect elsewhere.
   void Recover();
 
-  // Bytes of the worker's stream that have been printed since it started.
+  // Bytes of the worker's stream printed since the worker started.
   uint64_t printed(uint32_t worker, OutputStream stream) const;
-  // The writer of the last line if that has no end.
+  // The writer of the last line if that is unfinished.
   struct OpenLine {
     uint32_t rank = 0, worker = 0;
     OutputStream stream = OutputStream::kStdout;
@@ -63,20 +63,19 @@ class PrintedOutput {
   };
   OpenLine open_line() const;
 
-  // The same for the files of the ranks: of a file that is replaced by an empty one when it is
-  // full, so many bytes went to the former ones.
+  // Bytes of a rank's stream in files that were rotated away before the current one.
   uint64_t FileBase(uint32_t rank, OutputStream stream, bool file_exists);
   void BeginRotation(uint32_t rank, OutputStream stream, uint64_t bytes_of_file);
   void EndRotation(uint32_t rank, OutputStream stream);
-  // The worker that wrote to the files of a rank last: its first byte there, and that byte's place
-  // in its stream.
+  // The worker that last wrote to the file of a rank: `at` is the position of its first byte in the
+  // file, `offset` that byte's position in the worker's stream.
   struct FileWriter {
     uint32_t worker = 0;
     uint64_t at = 0, offset = 0;
   };
   FileWriter file_writer(uint32_t rank, OutputStream stream) const;
   void SetFileWriter(uint32_t rank, OutputStream stream, const FileWriter& writer);
-  // Bytes of the worker's stream that are in files.
+  // Bytes of the worker's stream written to files.
   uint64_t in_file(uint32_t worker, OutputStream stream) const;
   void SetInFile(uint32_t worker, OutputStream stream, uint64_t bytes);
 
@@ -105,28 +104,28 @@ class PrintedOutput {
   const size_t bytes_;
 };
 
-// Takes packets out of what comes through the pipe; what is in none passes as it is. Pure.
+// Unwraps packets from the bytes of the pipe; bytes outside of packets pass unchanged. Pure.
 class PacketReader {
  public:
-  // Empty: there are no packets.
+  // An empty mark: the stream has no packets.
   explicit PacketReader(std::string mark) : mark_(std::move(mark)) {}
 
-  // The text to keep of these bytes; a view into them or into this object.
+  // Returns the text in these bytes; a view into them or into this object.
   std::string_view Take(std::string_view bytes);
 
  private:
   const std::string mark_;
-  std::string held_;  // the beginning of a packet
+  std::string held_;  // an incomplete packet
   std::string text_;
   uint64_t last_ = 0;
 };
 
-// Random, so that no output looks like it.
+// A random mark, so that no worker's output contains it.
 std::string MakeOutputMark();
 
 // The packet with this number. Pure.
 std::string PacketOf(std::string_view mark, uint64_t number, std::string_view text);
-// So much text has room in one packet.
+// Maximum size of the text in one packet.
 size_t MostPacketText(std::string_view mark);
 
 }  // namespace hvd

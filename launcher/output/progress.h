@@ -1,5 +1,5 @@
-// Progress: one line on a terminal while the job starts, rewritten in place and wiped before
-// anything else is shown. A start that is quick shows none. Pure: time is passed in.
+// Progress: one line on a terminal while the job starts, rewritten in place and erased before
+// anything else is shown. Not shown for a quick start. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_OUTPUT_PROGRESS_H_
 #define HVD_LAUNCHER_OUTPUT_PROGRESS_H_
 
@@ -17,10 +17,10 @@ class Progress {
   static constexpr Duration kQuiet = std::chrono::milliseconds(500);
   static constexpr Duration kBetween = std::chrono::milliseconds(100);
 
-  // The same while hosts get ready: ways to them take longer.
+  // kQuiet while hosts are being connected, which takes longer.
   static constexpr Duration kQuietHosts = std::chrono::seconds(1);
 
-  // `hosts`: first some hosts must get ready, until HostsReady().
+  // `hosts`: the job waits for hosts until HostsReady().
   Progress(uint32_t size, TimePoint now, bool hosts = false)
       : joined_(size), next_(now + (hosts ? kQuietHosts : kQuiet)), hosts_(hosts) {}
 
@@ -29,12 +29,13 @@ class Progress {
 
   void WorkerStarted() { ++started_, changed_ = true; }
   void RankJoined(uint32_t rank);
-  // When Show has something new; nothing while nothing changes and once it is over.
+  // When Show has something new; nothing while nothing changes, and after the start.
   std::optional<TimePoint> due() const;
-  // The line as it is now, ready for the terminal; `hosts` is how far they are, in words, while
-  // some must get ready. With the last rank in init it is over.
+  // The current line with its control characters; `hosts`: text on the state of the hosts, while
+  // the job waits for them. The start is over with the last rank in init.
   std::string Show(TimePoint now, const std::string& hosts = "");
-  // Something else is about to be shown: the bytes that wipe the line. There will be no other one.
+  // Returns the bytes that erase the line, before something else is shown. Ends the progress line
+  // for good.
   std::string Wipe();
 
  private:
@@ -43,7 +44,7 @@ class Progress {
   std::vector<bool> joined_;  // by rank
   TimePoint next_;
   size_t started_ = 0, in_init_ = 0;
-  bool hosts_;  // some must get ready
+  bool hosts_;  // the job waits for hosts
   bool changed_ = true, shown_ = false, over_ = false;
 };
 

@@ -1,7 +1,7 @@
-// ProgressThrottle: a progress bar rewrites its line with "\r" many times a second. Of those
-// updates each rank shows some at once and then a bounded number a second; one that is held back is
-// replaced by the next, and the last is always shown: when its time has come, before the rank's
-// next whole line, or at the end. Everything else passes. Pure: time is passed in.
+// ProgressThrottle: limits updates of progress bars, which rewrite their line with "\r" many times
+// a second. Each rank may show a burst and then a bounded number of updates per second; a held
+// update is replaced by the next, and the last one is always shown: when it is due, before the
+// rank's next whole line, or at the end. All other output passes. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_OUTPUT_PROGRESS_THROTTLE_H_
 #define HVD_LAUNCHER_OUTPUT_PROGRESS_THROTTLE_H_
 
@@ -18,30 +18,30 @@
 
 namespace hvd {
 
-// For one screen stream.
+// One per screen stream.
 class ProgressThrottle {
  public:
   using Pass = std::function<void(uint32_t rank, std::string_view bytes)>;
 
-  // `per_second` updates of each rank; 0: all of them. `one_bar`: where there is room for one bar,
-  // it is that of one rank until its line ends or it has been still for a while.
-  // `drop` hears of those that were replaced, before anything later of the rank passes.
+  // `per_second`: updates of each rank; 0: no limit. `one_bar`: only one rank's bar is shown at a
+  // time, until its line ends or it pauses for kStill. `drop` is called with the size of replaced
+  // updates before anything later of the rank passes.
   using Drop = std::function<void(uint32_t rank, size_t bytes)>;
   ProgressThrottle(
       uint32_t size, int per_second, bool one_bar, Pass pass, Drop drop = [](uint32_t, size_t) {});
 
   void Add(uint32_t rank, std::string_view bytes, TimePoint now);
-  // When an update that is held back may be shown; then call Due.
+  // When to call Due; nothing if no update is held.
   std::optional<TimePoint> deadline() const;
   void Due(TimePoint now);
-  // Passes what is held back.
+  // Passes everything held.
   void Flush();
 
  private:
   struct Rank {
-    TimePoint spent_until{};  // the updates shown so far, at the even rate, reach so far
+    TimePoint spent_until{};  // token bucket: the updates shown use the rate up to this time
     std::string held;         // an update
-    bool open = false;  // the last that passed is an unfinished line: what ends it passes, too
+    bool open = false;        // the last text passed is an unfinished line, whose end passes, too
   };
 
   bool MayShow(const Rank& rank, TimePoint now) const { return DueOf(rank) <= now; }
@@ -55,18 +55,18 @@ class ProgressThrottle {
     return !one_bar_ || !bar_ || *bar_ == rank || bar_shown_ + kStill <= now;
   }
 
-  // As many as one second has may come at once.
+  // The updates of one second may come in a burst.
   static constexpr Duration kBurst = std::chrono::seconds(1);
   static constexpr Duration kStill = std::chrono::seconds(2);
 
-  Duration between_;  // zero: everything passes
+  Duration between_;  // zero: no limit
   bool one_bar_;
-  std::optional<uint32_t> bar_;  // whose it is
+  std::optional<uint32_t> bar_;  // the rank that has the bar
   TimePoint bar_shown_{};
   Pass pass_;
   Drop drop_;
   std::vector<Rank> ranks_;
-  // When it may be shown, and whose; not those of ranks that do not have the bar.
+  // Due time and rank of the held updates; without ranks that do not have the bar.
   std::set<std::pair<TimePoint, uint32_t>> held_;
 };
 

@@ -1,11 +1,11 @@
-// Screen: everything that hvdrun prints before its last block: the workers' output, on stdout and
-// stderr (by screen_text.h) and, when asked for, as it is in files; sentences of hvdrun itself; and
-// while the job starts a line that says how far it is. Tells how much of the agents' logs has left.
+// Screen: everything that hvdrun prints before its final report: the workers' output on stdout and
+// stderr (screen_text.h) and, if requested, unchanged in files; hvdrun's own messages; and a
+// progress line while the job starts. Reports how much of each host's output has been written.
 //
 // All calls come from the thread of `io`. Owns a writer for each stream and the files; their
-// threads post to `io` and touch nothing else here, so a blocked terminal or disk stops the caller
-// in Finish alone, and for a moment in EndProgress. A stream that cannot be written any more is
-// said once on stderr, and the job goes on without it.
+// threads post to `io` and touch nothing else here, so a blocked terminal or disk blocks the caller
+// in Finish only, and briefly in EndProgress. A failed stream is reported once on stderr, and the
+// job continues without it.
 #ifndef HVD_LAUNCHER_OUTPUT_SCREEN_H_
 #define HVD_LAUNCHER_OUTPUT_SCREEN_H_
 
@@ -37,43 +37,44 @@ namespace hvd {
 
 class Screen {
  public:
-  // So many more log bytes of a host have left, by the slower of screen and files.
+  // Called when `log_bytes` more bytes of a host's output were written to both screen and files.
   using OnLeft = std::function<void(uint32_t host, uint64_t log_bytes)>;
 
-  // `plan`: of a job of fixed size; `ranks`: so many there may be.
-  // `printed`: for an hvdrun that takes over, or of one that has; both streams lead to one place.
+  // `plan`: of a job of fixed size. `ranks`: maximum number. `printed`: for a job with a standby,
+  // whose two streams go to one pipe.
   Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Settings& settings,
          const PrefixTemplate& prefix, OnLeft on_left,
          std::shared_ptr<PrintedOutput> printed = nullptr);
 
-  // A worker's output under its rank, shown by the next Flush. `message_bytes` is what it took of
+  // Adds a worker's output, shown under its rank by the next Flush. `message_bytes`: its share of
   // the stream's credit. All output between two calls of Flush is of one host.
   void Print(uint32_t host, uint32_t worker, const WorkerOutputView& output, size_t message_bytes);
   void Flush();
-  // Somebody typed this into the terminal.
+  // The user typed these bytes into the terminal.
   void Typed(std::string_view bytes);
-  // A person sees stderr.
+  // Stderr is a terminal.
   bool on_terminal() const;
-  // They see the end of a rank's stderr there, which is this text, or it is about to be shown.
+  // The end of a rank's stderr, `last_stderr`, is still visible on the terminal or about to be
+  // shown.
   bool Shows(std::string_view last_stderr) const { return shown_.EndWith(last_stderr); }
-  // The plan became final. Before anything of a rank is printed.
+  // Sets the final plan, before any output of a rank is printed.
   void UsePlan(const Plan& plan);
-  // The rank of an elastic job is on this host from now on.
+  // Elastic jobs: the rank is on this host from now on.
   void UseRank(uint32_t rank, const std::string& host, uint32_t local_rank);
-  // Up to there the output of each worker is on the screen and in its file.
+  // How much of each worker's output is on the screen and in its file.
   TakeOver printed(uint32_t workers) const;
-  // Those of the workers whose place has changed since the last call.
+  // The same for the workers whose output has advanced since the last call.
   std::vector<OutputPrinted> PopPrinted();
-  // Some of what has come is not printed.
+  // Some output has arrived and is not printed yet.
   bool HoldsBack() const;
-  // A sentence of hvdrun itself, at once.
+  // Shows a message of hvdrun itself at once.
   void Print(const std::string& sentence);
 
-  // How far the hosts are, in words.
+  // Text on the state of the hosts.
   using HostCounts = std::function<std::string()>;
 
-  // The line about the start, if stderr is a terminal. It is gone with the next thing that is
-  // shown. `hosts` is asked until HostsReady(); empty: there is nothing to wait for.
+  // Shows the progress line if stderr is a terminal, until anything else is shown. `hosts` is
+  // called until HostsReady(); empty: no hosts to wait for.
   void BeginProgress(HostCounts hosts);
   void HostsChanged();
   void HostsReady();
@@ -81,15 +82,14 @@ class Screen {
   void RankJoined(uint32_t rank);
   void EndProgress();
 
-  // Hosts were cut off before all that their workers printed had come.
+  // Hosts were disconnected before all output of their workers had arrived.
   void NoteUnsent() { unsent_ = true; }
-  // Shows what is held back and `last`, and waits until everything is written, but for each stream
-  // no longer than `limit`: then says what is lost, where that can be said. Nothing but exit_code()
-  // may be called after it.
+  // Shows held output and `last`, then blocks until everything is written, at most `limit` per
+  // stream; reports output that is lost, if it can. Only exit_code() may be called afterwards.
   void Finish(const std::string& last, std::chrono::milliseconds limit);
 
-  // The exit code of hvdrun when the job succeeded: 0 only if all that the workers printed could be
-  // written. 141, as of a program that dies of SIGPIPE, when the reader has left; else 1.
+  // The exit code of hvdrun for a successful job: 0 if all output was written; 141, as for a death
+  // by SIGPIPE, if the reader has gone; else 1.
   int exit_code() const;
 
  private:
@@ -98,13 +98,13 @@ class Screen {
     const char* name;
     ScreenText text;
     OutputWriter writer;
-    OutputReceipt receipt = {};  // for what the writer has not got yet
+    OutputReceipt receipt = {};  // for text not yet passed to the writer
     bool failure_said = false;
   };
   enum class Sink { kScreen, kFiles };
   struct Written {
     uint64_t bytes[2] = {0, 0};  // by sink
-    uint64_t returned = 0;       // told to on_left_
+    uint64_t returned = 0;       // reported to on_left_
   };
 
   std::function<void(std::vector<OutputReceipt>)> ReceiptsOf(Sink sink);
@@ -116,15 +116,15 @@ class Screen {
   void ReportLost();
   Outlet& out() { return outlets_[0]; }
   Outlet& err() { return outlets_[1]; }
-  // One for both where they lead to one place, so that output keeps its order.
+  // One writer for both streams if they lead to one place, so that output keeps its order.
   OutputWriter& writer_of(const Outlet& outlet);
   ScreenLine& line_of(const Outlet& outlet);
 
-  // How far a stream of a worker is.
+  // Byte counts of one stream of a worker.
   struct Place {
-    uint64_t come = 0;                    // from its agent
-    uint64_t on_screen = 0, in_file = 0;  // by a former hvdrun
-    uint64_t told = 0;                    // by PopPrinted
+    uint64_t come = 0;                    // received from its agent
+    uint64_t on_screen = 0, in_file = 0;  // written by a previous hvdrun
+    uint64_t told = 0;                    // returned by PopPrinted
   };
   Place& place_of(uint32_t worker, OutputStream stream);
   uint64_t PrintedOf(uint32_t worker, OutputStream stream) const;
@@ -133,9 +133,9 @@ class Screen {
 
   asio::io_context& io_;
   OnLeft on_left_;
-  const std::shared_ptr<PrintedOutput> printed_;  // perhaps null
+  const std::shared_ptr<PrintedOutput> printed_;  // may be null
   std::vector<Place> come_;                       // by worker and stream
-  std::vector<uint32_t> worker_of_;               // by rank: whose text came last
+  std::vector<uint32_t> worker_of_;               // by rank: the worker whose output came last
   uint32_t ranks_;
   std::vector<PrefixPlace> places_;  // by rank
   std::vector<Written> written_;     // by host
@@ -145,7 +145,7 @@ class Screen {
   bool unsent_ = false;
   bool one_place_;
   bool on_terminal_;
-  bool colours_;       // hvdrun's last block
+  bool colours_;       // of hvdrun's final report
   ShownErrors shown_;  // on a terminal
   std::array<ScreenLine, 2> lines_;
   // Last: their threads post to io_.

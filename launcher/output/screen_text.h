@@ -1,8 +1,7 @@
-// ScreenText: the output of the ranks on one stream becomes the text of the screen: updates of
-// progress bars are thinned out, equal lines folded when asked (Python's tracebacks always: an
-// error on all ranks is one error), and every line gets its prefix. The output held back meanwhile
-// is bounded, and a rank inside of a line finishes it before others are shown. Pure: time is passed
-// in.
+// ScreenText: turns the output of the ranks on one stream into the text of the screen: limits
+// updates of progress bars, folds equal lines if enabled (Python tracebacks always: an error on all
+// ranks is one error), and prefixes every line. Held output is bounded, and a rank finishes its
+// line before others are shown. Pure: time is passed in.
 #ifndef HVD_LAUNCHER_OUTPUT_SCREEN_TEXT_H_
 #define HVD_LAUNCHER_OUTPUT_SCREEN_TEXT_H_
 
@@ -25,14 +24,14 @@ namespace hvd {
 
 struct ScreenTextOptions {
   uint32_t ranks = 0;
-  int updates_per_second = 0;  // of a progress bar, of each rank; 0: all of them
+  int updates_per_second = 0;  // progress bar updates of each rank; 0: no limit
   bool fold = false;
   PrefixStyle style = {};
 };
 
 class ScreenText {
  public:
-  // Shows what there is to show in `line`, which outlives this.
+  // Puts the text into `line`, which outlives this.
   ScreenText(OutputStream stream, ScreenTextOptions options, ScreenLine& line);
   ScreenText(const ScreenText&) = delete;
   ScreenText& operator=(const ScreenText&) = delete;
@@ -40,16 +39,16 @@ class ScreenText {
   // Before the first Add.
   void set_places(std::vector<PrefixPlace> places) { prefixer_.set_places(std::move(places)); }
   void Add(uint32_t rank, std::string_view bytes, TimePoint now);
-  // The screen stands where another hvdrun has left it.
+  // Continues on a screen that another hvdrun left inside a line of this rank.
   void GoOnWith(uint32_t rank, bool returned) { prefixer_.GoOnWith(rank, returned); }
-  // A line of hvdrun itself, with its end; an unfinished line of a rank is ended first.
+  // Adds a line of hvdrun itself, including its end; an unfinished line of a rank is ended first.
   void AddOwn(const std::string& line);
-  // Somebody typed a line into the terminal that shows this.
+  // The user typed a line into the terminal.
   void LineTyped() { prefixer_.LineTyped(); }
-  // When something that is held back must be shown; then call Due.
+  // When to call Due; nothing if nothing is held.
   std::optional<TimePoint> deadline() const;
   void Due(TimePoint now);
-  // Everything that is held back, and the end of an unfinished line.
+  // Shows everything held, and ends an unfinished line.
   void Finish();
 
  private:
@@ -57,7 +56,7 @@ class ScreenText {
   void Keep(std::span<const uint32_t> ranks, std::string_view bytes);
   bool Folds(uint32_t rank, std::string_view bytes);
 
-  // Where updates were left out, in the bytes of a rank that passed.
+  // Positions, in the bytes of a rank that passed, at which updates were left out.
   struct Passed {
     struct Drop {
       uint64_t at = 0, bytes = 0;
@@ -73,11 +72,11 @@ class ScreenText {
   const LineKeeper::Show show_;
   std::optional<LineFolder> folder_;
   ProgressThrottle throttle_;
-  TimePoint now_{};  // of the last Add or Due, for what passes the throttle
+  TimePoint now_{};  // of the last Add or Due, for output that passes the throttle
   ScreenLine& line_;
   bool folds_all_;
-  std::vector<Passed> passed_;          // by rank, where the line tracks
-  std::vector<TimePoint> folds_until_;  // by rank: it prints a traceback
+  std::vector<Passed> passed_;          // by rank, if the line tracks ranks
+  std::vector<TimePoint> folds_until_;  // by rank: while it prints a traceback
 };
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// How much of a text fits a line of a terminal. Pure.
+// Widths of text on a terminal. Pure.
 #ifndef HVD_LAUNCHER_OUTPUT_TEXT_COLUMNS_H_
 #define HVD_LAUNCHER_OUTPUT_TEXT_COLUMNS_H_
 
@@ -8,10 +8,10 @@
 
 namespace hvd {
 
-// How many columns UTF-8 text takes, where a character takes one; colours take none.
+// Columns of UTF-8 text: one per character, none for colour sequences.
 size_t ColumnsOf(std::string_view text);
 
-// The beginning of it that takes at most so many; a colour is ended where it is cut.
+// The longest beginning of at most `columns` columns; a colour is reset at the cut.
 std::string CutToColumns(std::string_view text, size_t columns);
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// Reading the fields of a JSON object that somebody else wrote. nlohmann's own conversions cast any
-// number to any number, and one beyond the target's range is undefined behaviour.
+// Reads fields of a JSON object from an untrusted source. nlohmann's own conversions cast any
+// number to any number, which is undefined behaviour beyond the target's range.
 #ifndef HVD_LAUNCHER_OUTPUT_TEXT_JSON_FIELD_H_
 #define HVD_LAUNCHER_OUTPUT_TEXT_JSON_FIELD_H_
 
@@ -11,8 +11,8 @@
 
 namespace hvd {
 
-// Throws a nlohmann::json::exception where the field is missing, of another type, or an integer
-// that T does not hold.
+// Throws a nlohmann::json::exception if the field is missing, of another type, or an integer out of
+// T's range.
 template <typename Json, typename T>
 void ReadField(const Json& object, const char* name, T& value) {
   const Json& field = object.at(name);

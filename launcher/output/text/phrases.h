@@ -1,4 +1,4 @@
-// Numbers, durations and ranks as a sentence has them: "3 ranks", "10 s", "ranks 0-3, 7". Pure.
+// Numbers, durations and ranks as text: "3 ranks", "10 s", "ranks 0-3, 7". Pure.
 #ifndef HVD_LAUNCHER_OUTPUT_TEXT_PHRASES_H_
 #define HVD_LAUNCHER_OUTPUT_TEXT_PHRASES_H_
 
@@ -21,8 +21,8 @@ inline std::string WithStop(std::string text) {
   return text.ends_with('?') || text.ends_with('.') ? text : text + ".";
 }
 
-// "0.25 s", "3.2 s", "10 s": to the millisecond below a second, to a tenth from there on, without
-// zeros at the end.
+// "0.25 s", "3.2 s", "10 s": milliseconds below one second, tenths from there on, without trailing
+// zeros.
 std::string SecondsText(Duration duration);
 
 // `ranks` ascend.

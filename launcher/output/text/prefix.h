@@ -1,5 +1,5 @@
-// PrefixTemplate: the text in front of each line on the screen, as --prefix says it: text with
-// {rank}, {local_rank}, {host}, {stream} and {time}. Pure.
+// PrefixTemplate: the prefix of each line on the screen, from --prefix: text with {rank},
+// {local_rank}, {host}, {stream} and {time}. Pure.
 #ifndef HVD_LAUNCHER_OUTPUT_TEXT_PREFIX_H_
 #define HVD_LAUNCHER_OUTPUT_TEXT_PREFIX_H_
 
@@ -15,7 +15,7 @@ class PrefixTemplate {
  public:
   enum class Field { kText, kRank, kLocalRank, kHost, kStream, kTime };
 
-  // kInvalidArgument names what is wrong in one sentence. "{{" and "}}" stand for braces.
+  // kInvalidArgument with one sentence on the error. "{{" and "}}" are literal braces.
   static Result<PrefixTemplate> Parse(std::string_view text);
   // "[{rank}]<{stream}>:"
   static PrefixTemplate Default();
