@@ -1,5 +1,5 @@
-// AnswerRound: one question to the agents of several hosts: who has not answered yet, and until
-// when that is waited for. Pure: the time is an argument.
+// AnswerRound: one question to the agents of several hosts: which have not answered yet, and the
+// deadline. Pure: the time is an argument.
 #ifndef HVD_LAUNCHER_STALL_ANSWER_ROUND_H_
 #define HVD_LAUNCHER_STALL_ANSWER_ROUND_H_
 
@@ -13,18 +13,18 @@ namespace hvd {
 
 class AnswerRound {
  public:
-  // Gives the number of the question, which the answers repeat.
+  // Returns the number of the question, which the answers repeat.
   uint32_t Begin(const std::vector<uint32_t>& hosts, TimePoint deadline) {
     waiting_ = {hosts.begin(), hosts.end()};
     deadline_ = deadline;
     open_ = true;
     return ++number_;
   }
-  // False: it answers another question, or has answered this one.
+  // False for an answer to another question, or a second one.
   bool NoteAnswer(uint32_t host, uint32_t number) {
     return open_ && number == number_ && waiting_.erase(host) != 0;
   }
-  // Whether all have answered or have had their time; true once, which ends the round.
+  // True once, when all have answered or the deadline has passed; ends the round.
   bool Close(TimePoint now) {
     if (!open_ || (!waiting_.empty() && now < deadline_)) return false;
     open_ = false;
@@ -32,7 +32,7 @@ class AnswerRound {
   }
 
   bool is_open() const { return open_; }
-  // When Close may be true though no answer comes; TimePoint::max(): never.
+  // When Close may become true without another answer; TimePoint::max(): never.
   TimePoint NextTick() const { return open_ ? deadline_ : TimePoint::max(); }
 
  private:

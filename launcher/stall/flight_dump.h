@@ -1,4 +1,4 @@
-// What a dump of PyTorch's flight recorder says, reduced to what a verdict needs. Pure.
+// Parses dumps of PyTorch's flight recorder, reduced to what a verdict needs. Pure.
 #ifndef HVD_LAUNCHER_STALL_FLIGHT_DUMP_H_
 #define HVD_LAUNCHER_STALL_FLIGHT_DUMP_H_
 
@@ -10,12 +10,12 @@
 
 namespace hvd {
 
-// Of one group, and groups of one dump.
+// Limits: entries of one group, and groups of one dump.
 inline constexpr size_t kMostFlightEntries = 48;
 inline constexpr size_t kMostFlightGroups = 64;
 
-// The groups in which the process has enqueued something, by name. kInvalidArgument for bytes that
-// are no dump, or not a whole one.
+// The groups in which the process has enqueued something, by name. kInvalidArgument if the bytes
+// are not a complete dump.
 Result<std::vector<FlightGroup>> ParseFlightDump(std::string_view bytes);
 
 }  // namespace hvd

@@ -1,10 +1,10 @@
-// FlightReader: what PyTorch's flight recorders have recorded in the workers of a host.
+// FlightReader: reads PyTorch's flight recorders in the workers of a host.
 //
-// ProcessGroupNCCL reads a named pipe for each process and writes a dump when something comes from
-// it (TORCH_NCCL_DEBUG_INFO_PIPE_FILE); other backends cannot be asked from outside. The dumps are
-// files of other processes: read with a limit, by a parser that builds plain values only.
+// ProcessGroupNCCL listens on a named pipe per process and writes a dump whenever it receives a
+// byte (TORCH_NCCL_DEBUG_INFO_PIPE_FILE); other backends cannot be queried from outside. Dumps are
+// untrusted files: read with a size limit, by a parser that builds plain values only.
 //
-// One thread, that of the io_context; nothing waits.
+// One thread, that of the io_context; never blocks.
 #ifndef HVD_LAUNCHER_STALL_FLIGHT_READER_H_
 #define HVD_LAUNCHER_STALL_FLIGHT_READER_H_
 
@@ -32,18 +32,18 @@ class FlightReader {
   FlightReader(asio::io_context& io, const Clock& clock, std::function<void(const ToDriver&)> send)
       : clock_(clock), timer_(io), send_(std::move(send)) {}
 
-  // `folder`: where the workers have their pipes and dumps, unless the user has said otherwise.
+  // `folder`: the workers' pipes and dumps are here, unless the user set another path.
   void Open(std::string folder) { folder_ = std::move(folder); }
-  // Asks those of the workers that can be asked; answered by FlightReply when all have written, or
-  // after a few seconds. A question that has no answer yet is forgotten.
+  // Requests dumps from the workers that have a pipe; sends FlightReply when all have written, or
+  // after a few seconds. Cancels an unanswered question.
   void Answer(const AskFlight& question, const Workers& workers);
-  // The worker has failed. A dump that it has written before is sent.
+  // The worker has failed. Sends the dump that it wrote before, if any.
   void NoteFailure(uint32_t worker);
-  // Removes all that was asked for. What PyTorch has written by itself stays.
+  // Removes the requested dumps. Dumps that PyTorch wrote on its own stay.
   void Close();
 
  private:
-  // Changes with each writing.
+  // Changes with each write.
   struct Stamp {
     int64_t changed_ns = 0;
     uint64_t size = 0, inode = 0;
@@ -65,11 +65,11 @@ class FlightReader {
   const Clock& clock_;
   asio::steady_timer timer_;
   const std::function<void(const ToDriver&)> send_;
-  std::string folder_;  // empty: there is none
+  std::string folder_;  // empty: none
   FlightReply answer_;
   std::vector<Dump> dumps_;
   TimePoint deadline_{};
-  std::map<std::string, Stamp> asked_for_;  // dumps, by path
+  std::map<std::string, Stamp> asked_for_;  // by path of the dump
 };
 
 }  // namespace hvd

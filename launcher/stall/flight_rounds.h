@@ -1,7 +1,7 @@
-// FlightRounds: adds to the verdict about a script what PyTorch's flight recorders say. Asks the
-// agents of all hosts for it and gives the verdict out when they have answered or have had their
-// time. Where stacks show no wait (a rank waits in C, for a stream of its GPU), two looks at the
-// recorders make a notice: the same collective has not ended. Pure: the time is an argument.
+// FlightRounds: adds the data of PyTorch's flight recorders to a verdict about a script. Asks the
+// agents of all hosts and returns the verdict when all have answered or the deadline has passed. If
+// stacks show no wait (a rank waits in C, for a CUDA stream), two readings of the recorders in
+// which the same collective has not ended make a notice. Pure: the time is an argument.
 #ifndef HVD_LAUNCHER_STALL_FLIGHT_ROUNDS_H_
 #define HVD_LAUNCHER_STALL_FLIGHT_ROUNDS_H_
 
@@ -25,25 +25,25 @@ class FlightRounds {
 
   explicit FlightRounds(Ask ask) : ask_(std::move(ask)) {}
 
-  // A verdict that waits for what the recorders say. One that ends the job does not wait.
+  // Holds a verdict until the recorders' data is there. A verdict that ends the job is not held.
   void Begin(ScriptStall stall, const std::vector<uint32_t>& hosts, TimePoint now);
-  // No rank shows anything, and no stack a wait. Asks once a warning time.
+  // All ranks are silent, but no stack shows a wait. Asks once per `warning`.
   void Suspect(const std::vector<uint32_t>& hosts, Duration warning, TimePoint now);
   void Take(uint32_t host, const FlightReply& answer);
-  // The verdict, once it is complete, for a job of `size` ranks. Call it after each of these, and
-  // at the tick.
+  // The verdict, once complete, for a job of `size` ranks. Call after each of the above, and at the
+  // tick.
   std::optional<ScriptStall> Result(uint32_t size, TimePoint now);
-  // When Result may return something though no answer comes; TimePoint::max(): never.
+  // When Result may return something without another answer; TimePoint::max(): never.
   TimePoint NextTick() const { return round_.NextTick(); }
-  // Lines on the dumps that PyTorch itself has written in ranks that failed; empty: there are none.
+  // Lines about the dumps that PyTorch itself wrote in failed ranks; empty: none.
   std::string LinesOfFailure(uint32_t size) const;
-  // Other processes record from now on.
+  // Discards all records: the workers were replaced.
   void Forget();
 
  private:
   struct Open {
     uint64_t number = 0;
-    TimePoint seen{};  // first
+    TimePoint seen{};  // when it was first seen open
   };
 
   void AskAll(const std::vector<uint32_t>& hosts, TimePoint now);
@@ -51,13 +51,13 @@ class FlightRounds {
 
   const Ask ask_;
   AnswerRound round_;
-  std::optional<ScriptStall> stall_;  // that waits for it
+  std::optional<ScriptStall> stall_;  // waits for the recorders' data
   std::vector<FlightRecord> records_;
   std::map<uint32_t, FlightRecord> of_failure_;  // by rank
-  // Of Suspect.
+  // State of Suspect.
   TimePoint next_look_{};
   std::map<std::string, Open> seen_open_;  // by KeyOf
-  std::string said_;                       // collectives of the last notice
+  std::string said_;                       // the collectives in the last notice
 };
 
 }  // namespace hvd

@@ -1,6 +1,5 @@
-// Ranks that another launcher has started below a worker of a job: `hvdrun -np 1 torchrun ...` has
-// one worker, torchrun, and the ranks of the script are processes below it. Pure: what /proc says
-// of the processes is an argument.
+// Ranks that another launcher started below a worker: `hvdrun -np 1 torchrun ...` has one worker,
+// torchrun, and the script's ranks are its descendants. Pure: the data of /proc is an argument.
 #ifndef HVD_LAUNCHER_STALL_GUEST_RANKS_H_
 #define HVD_LAUNCHER_STALL_GUEST_RANKS_H_
 
@@ -16,13 +15,13 @@
 namespace hvd {
 
 struct GuestRank {
-  uint32_t rank = 0;  // by the number that its launcher has given to it
-  pid_t pid = 0;      // the topmost process of it
+  uint32_t rank = 0;  // as numbered by its launcher
+  pid_t pid = 0;      // its topmost process
 };
 
-// A process whose environment gives it another place in a world than the worker has. Those below
-// it, such as the processes of a data loader, are parts of it. `environment_of`: the text of
-// /proc/PID/environ.
+// The processes below `worker` whose environment sets another rank or world than the worker's.
+// Their own descendants, such as data loader processes, belong to them. `environment_of`: the text
+// of /proc/PID/environ.
 std::vector<GuestRank> GuestsBelow(pid_t worker, const std::vector<ProcessInfo>& all,
                                    const std::function<std::string(pid_t)>& environment_of);
 

@@ -1,7 +1,7 @@
-// OutsideStacks: the Python stacks of processes that tell nothing themselves, read from outside by
-// py-spy where that is installed. It does not stop them, unless C frames are wanted as well.
+// OutsideStacks: reads the Python stacks of processes from outside, by py-spy if that is installed.
+// Does not pause them, unless C frames are requested as well.
 //
-// One thread, that of the io_context, and the main thread of the process; nothing waits.
+// One thread, that of the io_context, and the main thread of the process; never blocks.
 #ifndef HVD_LAUNCHER_STALL_OUTSIDE_STACKS_H_
 #define HVD_LAUNCHER_STALL_OUTSIDE_STACKS_H_
 
@@ -24,23 +24,23 @@ namespace hvd {
 
 class OutsideStacks {
  public:
-  using Texts = std::map<pid_t, std::string>;  // what py-spy wrote, by process
+  using Texts = std::map<pid_t, std::string>;  // py-spy's output, by process
 
   explicit OutsideStacks(asio::io_context& io) : io_(io), limit_timer_(io) {}
   ~OutsideStacks() { Forget(); }
   OutsideStacks(const OutsideStacks&) = delete;
 
-  // Less than the time in which an agent has to answer an examination.
+  // Less than the time that an agent has to answer an examination.
   static constexpr Duration kShort = std::chrono::milliseconds(600);
-  enum class Errors : uint8_t { kDropped, kKept };  // what py-spy writes on stderr
-  // C frames begin at the registers of a thread, which the kernel shows of a stopped one alone:
-  // py-spy stops the process for the milliseconds that it reads. Of one that somebody else has
-  // stopped come the Python frames.
+  enum class Errors : uint8_t { kDropped, kKept };  // py-spy's stderr
+  // Unwinding C frames needs a thread's registers, which the kernel shows only for a stopped one:
+  // py-spy stops the process for a few milliseconds. A process that is stopped already yields
+  // Python frames only.
   enum class Frames : uint8_t { kPython, kNative };
 
-  // `done` is called from the io_context when all have been read, or the limit is over; without
-  // processes whose user has turned stacks off, and with nothing where py-spy is not on PATH. A
-  // question that has no answer yet is forgotten.
+  // `done` is called from the io_context when all have been read or `limit` has passed; it gets no
+  // entry for processes whose user disabled stacks, and none at all if py-spy is not on PATH.
+  // Cancels an unanswered question.
   void Ask(const std::vector<pid_t>& pids, std::function<void(const Texts&)> done,
            Duration limit = kShort, Errors errors = Errors::kDropped,
            Frames frames = Frames::kPython);

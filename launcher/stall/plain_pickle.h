@@ -1,8 +1,8 @@
-// PlainPickle: reads a pickle that another process has written, and builds plain values only: none,
-// bool, int, float, text, list and dict. Whatever would import, call or build anything is an error,
-// and so is more than a fixed number of values. Pure.
+// PlainPickle: parses a pickle from an untrusted process into plain values only: none, bool, int,
+// float, text, list and dict. Any opcode that would import, call or construct something is an
+// error, and so are too many values. Pure.
 //
-// Lists may contain themselves, as pickles can say so: descend to a fixed depth.
+// A pickled list may contain itself: descend to a fixed depth only.
 #ifndef HVD_LAUNCHER_STALL_PLAIN_PICKLE_H_
 #define HVD_LAUNCHER_STALL_PLAIN_PICKLE_H_
 
@@ -30,13 +30,13 @@ class PlainPickle {
     std::vector<uint32_t> items;  // of a list (or tuple); of a dict: key, value, key, value ...
   };
 
-  // The values refer to `bytes`. kInvalidArgument also for one that ends too early.
+  // The values refer to `bytes`. kInvalidArgument also for a truncated pickle.
   static Result<PlainPickle> Parse(std::string_view bytes);
 
   const Value& root() const { return values_[root_]; }
-  // 0: none.
+  // Index 0 is the none value.
   const Value& At(uint32_t index) const { return values_[index]; }
-  // The value of a key; none where it is absent, or `dict` is no dict.
+  // The value of a key; none if it is absent or `dict` is not a dict.
   const Value& Get(const Value& dict, std::string_view key) const;
 
  private:

@@ -108,7 +108,7 @@ void RankExaminer::Look() {
   });
 }
 
-// A wait that has ended without a collective that finished was given up: it stays idle time.
+// A wait that ended although no collective finished was given up: it still counts as idle time.
 void RankExaminer::ReportIdle(uint64_t generation, Duration longest, uint64_t finished) {
   const uint64_t idle = longest >= kLongWait ? generation : 0;
   const bool given_up = idle == 0 && idle_generation_ == generation && finished == finished_;

@@ -1,8 +1,8 @@
-// RankExaminer: notices, for an agent, that a rank of its host waits too long in a collective, and
-// finds out from outside what the ranks do when it is asked.
+// RankExaminer: detects, in an agent, that a rank of its host waits too long in a collective, and
+// examines the ranks from outside on request.
 //
-// One thread, that of the io_context. It never waits: the answer to a question follows when the use
-// of the CPU has been measured and the stacks have been written.
+// One thread, that of the io_context. Never blocks: the answer follows once CPU use has been
+// measured and the stacks have been written.
 #ifndef HVD_LAUNCHER_STALL_RANK_EXAMINER_H_
 #define HVD_LAUNCHER_STALL_RANK_EXAMINER_H_
 
@@ -28,26 +28,26 @@ class RankExaminer {
   RankExaminer(asio::io_context& io, const Clock& clock, std::function<void(const ToDriver&)> send)
       : clock_(clock), look_timer_(io), answer_timer_(io), outside_(io), send_(std::move(send)) {}
 
-  // From now on the ranks are watched. `generations` outlives this object. `reports_idle`: a rank
-  // that waits long is reported, however long it may.
+  // Starts watching the ranks. `generations` outlives this object. `reports_idle`: also report long
+  // waits as GenerationIdle, whatever the warning time.
   void Watch(const HostGenerations& generations, bool reports_idle);
-  // Answered by RanksExamined; a question that has no answer yet is forgotten.
+  // Sends RanksExamined; cancels an unanswered question.
   void Answer(const ExamineRanks& question);
 
  private:
-  // A rank of which the first half of the facts is known.
+  // A rank with the first half of its facts.
   struct Subject {
     uint32_t slot = 0;
     int pid = 0;
     ThreadState state;
-    bool wanted = false;      // its line of the source is
-    int64_t stack_from = -1;  // where its stacks begin in its file; -1: it was not asked for them
+    bool wanted = false;      // its source line is requested
+    int64_t stack_from = -1;  // offset of its stacks in its file; -1: not requested
   };
 
   void Look();
   void ReportIdle(uint64_t generation, Duration longest, uint64_t finished);
   void Finish();
-  // Looks from outside at those that are wanted and have told nothing, then answers.
+  // Reads the stacks of requested ranks that wrote none from outside, then answers.
   void AnswerWith(RanksExamined answer);
   RankFacts FactsOf(const Subject& subject, Duration measured) const;
 
@@ -58,8 +58,8 @@ class RankExaminer {
   const HostGenerations* generations_ = nullptr;
   bool reports_idle_ = false;
   std::vector<StallWatch> watches_;  // by slot
-  uint64_t idle_generation_ = 0;     // in which a rank waits long; 0: none does
-  uint64_t finished_ = 0;            // collectives, when that was reported
+  uint64_t idle_generation_ = 0;     // in which a rank waits long; 0: none
+  uint64_t finished_ = 0;            // collectives finished when that was reported
   ExamineRanks question_;
   std::vector<Subject> subjects_;
   TimePoint asked_{};

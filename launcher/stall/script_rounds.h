@@ -1,5 +1,6 @@
-// ScriptRounds: gathers, for the driver, what agents observe of ranks that use collectives of
-// another library, and says each verdict once. Pure: the ranks and the times are arguments.
+// ScriptRounds: collects, in the driver, the agents' observations of ranks that use another
+// library's collectives, and returns each verdict once. Pure: the ranks and the times are
+// arguments.
 #ifndef HVD_LAUNCHER_STALL_SCRIPT_ROUNDS_H_
 #define HVD_LAUNCHER_STALL_SCRIPT_ROUNDS_H_
 
@@ -16,23 +17,23 @@ namespace hvd {
 
 class ScriptRounds {
  public:
-  // `shutdown_ms`: for so long a job may hang; 0: for ever.
+  // `shutdown_ms`: how long a job may hang; 0: no limit.
   ScriptRounds(int64_t warning_ms, int64_t shutdown_ms)
       : warning_ms_(warning_ms), shutdown_ms_(shutdown_ms) {}
 
-  // What an agent observes of the workers of its host.
+  // Stores an agent's observations of the workers of its host.
   void Take(uint32_t host, const ScriptObserved& observed);
-  // `ranks`: of the job, by the numbers of their workers and without what was observed. Something:
-  // the user is to hear it.
+  // `ranks`: of the job, by worker number, without observations. Returns a verdict to report to the
+  // user.
   std::optional<ScriptStall> Look(std::map<uint32_t, ScriptRank> ranks);
 
-  // At the last look all ranks had shown nothing for the warning time, and there was no verdict.
+  // At the last look all ranks had been silent for the warning time, without a verdict.
   bool unexplained() const { return unexplained_; }
 
  private:
   const int64_t warning_ms_, shutdown_ms_;
   std::map<uint32_t, std::vector<ScriptObservation>> observed_;  // by host
-  std::string said_;                                             // the key of the last verdict
+  std::string said_;                                             // key of the last verdict reported
   bool ended_ = false, unexplained_ = false;
 };
 

@@ -1,10 +1,9 @@
-// SilenceWatch: notices, for an agent, that workers which use collectives of another library (they
-// have torch, NCCL or MPI in memory, and have not called hvd.init()) show nothing any more, and
-// finds out from outside what they do: by /proc, and by py-spy at most once per worker and warning
-// time.
+// SilenceWatch: detects, in an agent, that workers which use another library's collectives (torch,
+// NCCL or MPI loaded, no hvd.init()) have fallen silent, and examines them from outside: by /proc,
+// and by py-spy at most once per worker and warning time.
 //
-// While any worker of the host writes output, it reads nothing at all. One thread, that of the
-// io_context; nothing waits.
+// Reads nothing while any worker of the host writes output. One thread, that of the io_context;
+// never blocks.
 #ifndef HVD_LAUNCHER_STALL_SILENCE_WATCH_H_
 #define HVD_LAUNCHER_STALL_SILENCE_WATCH_H_
 
@@ -29,11 +28,12 @@ namespace hvd {
 
 class SilenceWatch {
  public:
-  // The number of each worker that runs, and its process.
+  // Number and process of each running worker.
   using Workers = std::vector<std::pair<uint32_t, pid_t>>;
   struct Hooks {
     std::function<Workers()> workers;
-    std::function<bool()> in_world;  // workers are in a world of ours, whose waits are watched
+    std::function<bool()>
+        in_world;  // workers are in a world of this runtime, whose waits are watched by RankExaminer
     std::function<void(const ToDriver&)> send;
   };
 
@@ -41,13 +41,13 @@ class SilenceWatch {
   SilenceWatch(asio::io_context& io, const Clock& clock, Hooks hooks)
       : clock_(clock), hooks_(std::move(hooks)), look_timer_(io), outside_(io) {}
 
-  // From now on; zero: never.
+  // Starts watching; zero: does nothing.
   void Begin(Duration warning);
-  // The worker has written something.
+  // The worker wrote output.
   void NoteOutput(uint32_t worker);
 
  private:
-  // A worker; or a rank that another launcher, which is the worker, has started.
+  // A worker, or a rank started by another launcher that is the worker.
   struct Subject {
     uint32_t worker = 0;
     std::optional<uint32_t> guest;
@@ -73,10 +73,10 @@ class SilenceWatch {
   asio::steady_timer look_timer_;
   OutsideStacks outside_;
   Duration warning_{};
-  std::map<uint32_t, TimePoint> output_;  // by worker: when it wrote last
-  std::map<Subject, Watched> watched_;    // empty: one has written lately
+  std::map<uint32_t, TimePoint> output_;  // by worker: time of its last output
+  std::map<Subject, Watched> watched_;    // empty: a worker wrote recently
   bool reading_stacks_ = false;
-  bool reported_ = false;  // that all are silent
+  bool reported_ = false;  // reported that all are silent
 };
 
 }  // namespace hvd

@@ -1,7 +1,7 @@
-// StackReader: what the Python of each worker of this host does just now, for hvdrun dump --stacks
-// and --native. Read from outside by py-spy, whatever the script uses.
+// StackReader: reads the current Python stacks of each worker of this host, for hvdrun dump
+// --stacks and --native, from outside by py-spy.
 //
-// One thread, that of the io_context; it never waits.
+// One thread, that of the io_context; never blocks.
 #ifndef HVD_LAUNCHER_STALL_STACK_READER_H_
 #define HVD_LAUNCHER_STALL_STACK_READER_H_
 
@@ -20,23 +20,24 @@
 
 namespace hvd {
 
-// The process of `root` and those below it that runs Python, the nearest one first: the rank behind
-// `sh -c`, `uv run` or `conda run`. `root` itself where none does. Pure.
+// The process nearest to `root`, among itself and its descendants, that runs Python: the rank
+// behind `sh -c`, `uv run` or `conda run`. `root` if none does. Pure.
 pid_t PythonBelow(pid_t root, const std::vector<ProcessInfo>& all,
                   const std::function<bool(pid_t)>& runs_python);
 bool RunsPython(pid_t pid);
-// Why what py-spy wrote has no stacks, without a subject; empty: it has. Null: it was not asked.
+// Why py-spy's output `text` has no stacks, as a predicate without its subject; empty: it has
+// stacks. Null: py-spy did not run.
 std::string WhyNoStacks(const std::string* text, bool installed);
 
 class StackReader {
  public:
-  // The number of each worker that runs, and its process.
+  // Number and process of each running worker.
   using Workers = std::vector<std::pair<uint32_t, pid_t>>;
 
   StackReader(asio::io_context& io, std::function<void(const ToDriver&)> send)
       : outside_(io), send_(std::move(send)) {}
 
-  // Answered by StacksReply; a question that has no answer yet is forgotten.
+  // Sends StacksReply; cancels an unanswered question.
   void Answer(const AskStacks& question, const Workers& workers);
 
  private:

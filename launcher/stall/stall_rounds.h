@@ -1,6 +1,6 @@
-// StallRounds: asks the agents what their ranks do when one of them reports a stall, and makes the
-// verdict of their answers. A stall that looks as if it can never end is looked at twice. Pure: the
-// time is an argument.
+// StallRounds: examines the ranks of all hosts when an agent reports a stall, and makes a verdict
+// of the answers. A stall that seems unable to end is examined twice. Pure: the time is an
+// argument.
 #ifndef HVD_LAUNCHER_STALL_STALL_ROUNDS_H_
 #define HVD_LAUNCHER_STALL_STALL_ROUNDS_H_
 
@@ -24,15 +24,15 @@ class StallRounds {
 
   explicit StallRounds(Ask ask) : ask_(std::move(ask)) {}
 
-  // A host reports a stall in this generation, whose ranks `plan` has. One that comes while another
-  // one is looked into is looked into with it.
+  // A host reports a stall in the generation of `plan`. A report during an examination is covered
+  // by that one.
   void Begin(const Plan& plan, const StallReport& report, TimePoint now);
-  // An answer. kInvalidArgument when the host speaks of ranks that it does not have.
+  // Handles an answer. kInvalidArgument if it mentions ranks that the host does not have.
   Status Take(const Plan& plan, uint32_t host, const RanksExamined& answer);
 
-  // The result, once all have answered or have had their time. Call it after Take and at the tick.
+  // The result, once all have answered or the deadline has passed. Call after Take and at the tick.
   std::optional<StallExplained> Result(const Plan& plan, TimePoint now);
-  // When Result may return something though no answer comes; TimePoint::max(): never.
+  // When Result may return something without another answer; TimePoint::max(): never.
   TimePoint NextTick() const { return round_.NextTick(); }
 
  private:
@@ -40,7 +40,7 @@ class StallRounds {
 
   const Ask ask_;
   AnswerRound round_;
-  bool second_ = false;  // the round is the second look
+  bool second_ = false;  // this is the second examination
   uint64_t generation_ = 0;
   std::set<uint32_t> stacks_;  // ranks
   WorldFacts before_, now_;

@@ -1,6 +1,6 @@
-// What PyTorch's flight recorders in the ranks of a job add to a verdict: which collective does not
-// end, the ranks that have not enqueued it, and those that have enqueued another operation or
-// shape under its number. Pure.
+// What the ranks' PyTorch flight recorders add to a verdict: the collective that does not end, the
+// ranks that have not enqueued it, and those that enqueued another operation or shape under its
+// sequence number. Pure.
 #ifndef HVD_LAUNCHER_STALL_VERDICT_FLIGHT_VERDICT_H_
 #define HVD_LAUNCHER_STALL_VERDICT_FLIGHT_VERDICT_H_
 
@@ -13,13 +13,13 @@
 
 namespace hvd {
 
-// Lines as those of Verdict::details; empty: the recorders say nothing about an operation that has
-// not ended. `records`: at most one of each rank.
+// Lines in the format of Verdict::details; empty: no unfinished operation is recorded. `records`:
+// at most one per rank.
 std::string ExplainFlight(const std::vector<FlightRecord>& records, uint32_t size);
 
-// The same on all its ranks, and no other group's.
+// A key of the group, equal on all its ranks and unique.
 std::string KeyOf(const FlightGroup& group);
-// The first collective of each group that has not ended on some rank, by KeyOf.
+// By KeyOf: the first collective of each group that is unfinished on some rank.
 std::map<std::string, uint64_t> OpenCollectives(const std::vector<FlightRecord>& records);
 
 }  // namespace hvd

@@ -1,5 +1,4 @@
-// The line of the source at which a Python program is, from the stacks that `faulthandler`
-// or py-spy write.
+// The current source line of a Python program, from the stacks that `faulthandler` or py-spy print.
 // Pure.
 #ifndef HVD_LAUNCHER_STALL_VERDICT_PYTHON_SITE_H_
 #define HVD_LAUNCHER_STALL_VERDICT_PYTHON_SITE_H_
@@ -19,14 +18,13 @@ bool IsLibraryFile(std::string_view file);
 // "file:line in function"
 std::string FrameSite(const PythonFrame& frame);
 
-// "file:line in function" of the main thread: its innermost frame outside of libraries, or its
-// innermost one where it has no other. Empty when there is none.
+// "file:line in function" of the main thread: its innermost frame outside of libraries, else its
+// innermost frame. Empty: no frames.
 std::string PythonSite(std::string_view stacks);
 
-// The same out of what `py-spy dump --full-filenames` writes about the process; its main thread has
-// the number of the process.
+// The same from the output of `py-spy dump --full-filenames`; the main thread's id is `pid`.
 std::string PySpySite(std::string_view dump, int pid);
-// The frames of the main thread there, the innermost one first: views into `dump`.
+// The frames of the main thread in that output, innermost first: views into `dump`.
 std::vector<PythonFrame> PySpyFrames(std::string_view dump, int pid);
 
 }  // namespace hvd

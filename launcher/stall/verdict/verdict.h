@@ -18,7 +18,7 @@ enum class RankClass {
   kDead,         // its process has ended
   kStopped,      // by a signal or a debugger
   kEndedEarly,   // it has left the world
-  kElsewhere,    // it waits in another collective
+  kElsewhere,    // it waits in a different collective
   kBusy,         // it computes
   kBlocked,      // in a system call
   kWorking,      // it waits in the same collective, for data
@@ -28,10 +28,10 @@ enum class RankClass {
 // "dead", "stopped", "ended early" and so on, as in docs/hangs.md.
 const char* ClassName(RankClass found);
 
-// Facts that the agents found out at about one time. By rank of the generation.
+// The agents' facts of about one moment, by rank of the generation.
 struct WorldFacts {
   std::vector<std::optional<RankFacts>> ranks;  // nothing: the agent of its host did not answer
-  std::vector<std::string> hosts;  // of the ranks; empty: one whose agent cannot be asked
+  std::vector<std::string> hosts;               // by rank; empty: its agent cannot be reached
 };
 
 struct MissingRank {
@@ -40,35 +40,35 @@ struct MissingRank {
 };
 
 struct Verdict {
-  std::string sentence;  // which rank waits for how long in which collective, and for which ranks
+  std::string sentence;  // which rank waits in which collective, how long, and for which ranks
   std::string details;   // lines about the ranks, each indented and ended by a newline
   std::vector<MissingRank> missing;
   bool never_ends = false;
-  std::string situation;  // the same until a rank that waits or is missing has moved
+  std::string situation;  // a key that changes when a waiting or missing rank moves
 };
 
-// The agents were asked why a collective takes so long.
+// The result of an examination of a slow collective.
 struct StallExplained {
   uint64_t generation = 0;
   Verdict verdict;
 };
 
-// The text that the user reads while the job goes on: several lines, without the last newline.
+// The warning for the user while the job continues: several lines, without the last newline.
 std::string StallText(const Verdict& verdict);
-// Why a world ends whose wait can never end.
+// The reason for ending a world whose wait can never end.
 std::string EndlessText(const Verdict& verdict);
 
-// The class of a rank that others wait for.
+// The class of a missing rank.
 RankClass ClassOf(const std::optional<RankFacts>& facts, uint64_t awaited_key);
 
-// Ranks whose waits can never end: each waits in every thread that ever submitted, and for a rank
-// that is one of them or has ended, and that has not submitted the collective. They have to be so
-// in both looks, between which none of them submitted anything.
+// Ranks whose waits can never end: each waits in every thread that ever submitted, for a rank that
+// is in this set or has ended and has not submitted the collective. This must hold in both
+// examinations, with no submission by any of them in between.
 std::set<uint32_t> NeverEnding(const WorldFacts& before, const WorldFacts& now);
 
-// The collective to report: one that never ends, or else the one that has waited longest for ranks
-// that do not wait themselves. Nothing when no rank waits as long as `at_least_ms`. `never`: the
-// ranks of NeverEnding.
+// The collective to report: one that can never end, else the one that has waited longest for ranks
+// that do not wait themselves. Nothing if no rank has waited `at_least_ms`. `never`: result of
+// NeverEnding.
 std::optional<Verdict> Explain(const WorldFacts& facts, const std::set<uint32_t>& never,
                                int64_t at_least_ms);
 
