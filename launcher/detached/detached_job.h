@@ -1,4 +1,4 @@
-// The folder of a detached job, and what it says. One folder for each job of the user:
+// The folder of a detached job and its files. One folder per job of the user:
 //   job           what it is: JSON, written once, before the job starts
 //   exit          the exit code of its hvdrun, written by it as the last thing; "---" before
 //   end           how it ended: JSON, written by the keeper after the last output
@@ -33,7 +33,7 @@ namespace hvd {
 struct DetachedEnd {
   int exit_code = 0;
   int64_t at = 0;      // seconds since 1970
-  std::string reason;  // one sentence where hvdrun itself could not say it; mostly empty
+  std::string reason;  // one sentence where hvdrun itself could not say it; usually empty
 };
 
 struct DetachedJob {
@@ -45,8 +45,8 @@ struct DetachedJob {
   std::string place;      // JobPlaceText of it
   pid_t driver = 0;
   uint64_t driver_start_ticks = 0;
-  std::string mark;        // of the packets in its output (printed_output.h); empty: it has none
-  int pipe = -1;           // in the driver: the end from which its output is read
+  std::string mark;        // of the packets in its output (printed_output.h); empty: no packets
+  int pipe = -1;           // in the driver: the read end of its output pipe
   int64_t started_at = 0;  // seconds since 1970
   bool elastic = false;
   uint64_t output_limit_bytes = 0;
@@ -64,13 +64,12 @@ std::string DetachedJobsFolder(
 // "train" for python train.py: the first part of the job's name. Pure.
 std::string NameFor(const std::vector<std::string>& command);
 
-// Makes a folder, and those on the way to it, for this user only. Refuses it where it or the one
-// above it belongs to another user or is a link. `cannot`: the words before the path of one that
-// cannot be made.
+// Creates a folder and its parents, for this user only. Fails if it or its parent belongs to
+// another user or is a link. `cannot`: the text before the path in the error message.
 Status MakePrivateFolder(const std::string& path, const std::string& cannot);
 
-// Makes the folder of a new job below `jobs`, whose name is free: train-1, train-2 ... Refuses a
-// folder of other users or open to them.
+// Creates the folder of a new job below `jobs` with the first free name: train-1, train-2 ...
+// Refuses a `jobs` folder that belongs to or is writable by other users.
 Result<std::string> MakeJobFolder(const std::string& jobs, const std::string& first);
 
 std::string DetachedJobJson(const DetachedJob& job);
@@ -78,32 +77,33 @@ Result<DetachedJob> ParseDetachedJob(std::string_view text);
 std::string DetachedEndJson(const DetachedEnd& end);
 Result<DetachedEnd> ParseDetachedEnd(std::string_view text);
 
-// What is among the jobs and is none.
+// An entry in the jobs folder that is not a valid job.
 struct DamagedJob {
   std::string name, path;
   std::string reason;     // a sentence that follows the path
-  bool removable = true;  // it is this user's
+  bool removable = true;  // it belongs to this user
 };
 
-// All of them, oldest first; those that are half made or damaged are left out, and the latter go to
-// `damaged`. None where there is no folder; not ok: it is another user's, or no folder.
+// All jobs, oldest first, without incomplete and damaged ones; the latter go to `damaged`. Empty if
+// there is no folder; an error if it belongs to another user or is not a folder.
 Result<std::vector<DetachedJob>> ReadDetachedJobs(const std::string& jobs,
                                                   std::vector<DamagedJob>* damaged = nullptr);
 // One, by its folder.
 Result<DetachedJob> ReadDetachedJob(const std::string& folder);
-// The one with this name; with none, the only one that has not ended. kInvalidArgument otherwise.
+// The job with this name; for an empty name the only job that has not ended. kInvalidArgument
+// otherwise.
 Result<DetachedJob> DetachedJobNamed(const std::vector<DetachedJob>& jobs, std::string_view name);
 
 // It was started on this machine since it booted, in this pid namespace.
 bool IsOfThisMachine(const DetachedJob& job);
 // Its hvdrun, if it runs; else the standby that takes over.
 std::optional<ProcessInfo> DriverOf(const DetachedJob& job);
-// Of hvdrun, written by it; nothing: it was killed, or has not ended.
+// The exit code that hvdrun wrote; nothing: it was killed, or has not ended.
 std::optional<int> ReadExitCode(const DetachedJob& job);
-// Makes the file with room for any exit code, so that the code can be written on a full disk.
+// Creates the file with space for any exit code, so that the code can be written on a full disk.
 Status PrepareExitCode(const DetachedJob& job);
 void WriteExitCode(const DetachedJob& job, int code);
-// The keeper of the job in this folder lives, or its start is not over.
+// The keeper of the job in this folder is alive, or is still starting.
 bool IsKept(const std::string& folder);
 
 // Removes the folder of a job that has ended, or a damaged one.
@@ -111,11 +111,12 @@ Status RemoveDetachedJob(const std::string& folder);
 
 // "running", "ended", "failed", or "elsewhere" of a job of another machine.
 std::string DetachedState(const DetachedJob& job);
-// What hvdrun ps prints about them; empty: there is none.
+// The table of hvdrun ps; empty: no jobs.
 std::string DetachedTable(const std::vector<DetachedJob>& jobs, int64_t now);
-// For --json: a list of objects. `view` of one job: what its hvdrun answered, or empty.
+// For --json: a list of objects. `view` of one job: its hvdrun's answer, or empty.
 std::string DetachedListJson(const std::vector<DetachedJob>& jobs);
-// The lists that hosts printed, by name, as one object; null: what a host printed is not JSON.
+// The lists that hosts printed, by host name, as one object; null for a host whose output is not
+// JSON.
 std::string ListsOfHostsJson(const std::vector<std::pair<std::string, std::string>>& lists);
 std::string DetachedStatusJson(const DetachedJob& job, const std::string& view);
 // Why a job ended, from its error file; empty: it succeeded, or the file is missing.

@@ -1,4 +1,4 @@
-// Following the output of a detached job, and the small parts that its verbs share.
+// Following the output of a detached job, and helpers of its subcommands.
 #ifndef HVD_LAUNCHER_DETACHED_FOLLOW_H_
 #define HVD_LAUNCHER_DETACHED_FOLLOW_H_
 
@@ -16,12 +16,12 @@
 
 namespace hvd {
 
-// The output of a job of this machine, as it is kept.
+// The stored output of a job of this machine.
 class LocalOutput final : public OutputSource {
  public:
-  // What is shown is recorded nowhere.
+  // Does not record what was shown.
   LocalOutput(DetachedJob job, LogPlace from) : job_(std::move(job)), reader_(job_.folder, from) {}
-  // From where it was left, which is recorded again.
+  // Continues where the last viewer stopped, and records what was shown.
   explicit LocalOutput(DetachedJob job)
       : job_(std::move(job)), shown_(job_.PathOf("shown")), reader_(job_.folder, shown_->Read()) {}
 
@@ -40,40 +40,40 @@ class LocalOutput final : public OutputSource {
   LogReader reader_;
 };
 
-// Prints the output of a job as it comes. A signal that comes meanwhile is noticed within a moment,
-// also where the reader of what is printed is slow.
+// Prints the output of a job as it arrives. Never blocks for long, so signals are noticed even if
+// the reader of stdout is slow.
 class LogFollower {
  public:
-  // `source` hears of each write.
+  // `source` is told about each write.
   explicit LogFollower(OutputSource& source) : source_(source) {}
 
   enum class Step {
     kPrinted,
-    kHeld,        // `fd` takes no more now: its reader is slow, or a signal came
-    kIdle,        // nothing new within a moment
+    kHeld,        // `fd` accepts no more now: slow reader, or a signal arrived
+    kIdle,        // nothing new for a moment
     kEnded,       // all is printed, and the job has ended
-    kReaderGone,  // nobody reads what is printed
-    kSourceGone,  // nothing more comes: the connection broke
+    kReaderGone,  // the reader of `fd` has gone
+    kSourceGone,  // the connection to the source broke
   };
-  // Prints what is new to `fd`; waits a moment where there is nothing, or nobody reads.
+  // Prints new output to `fd`; waits a moment if there is none, or the reader is slow.
   Step Next(int fd);
 
-  // Up to where `fd` has taken the output.
+  // The end of the output written to `fd`.
   LogPlace place() const { return place_; }
 
  private:
-  // How much of the text is taken; nothing: nobody reads any more.
+  // Number of bytes written; nothing: the reader has gone.
   std::optional<size_t> Write(int fd, std::string_view text, bool of_output);
   Step Print(int fd);
 
   OutputSource& source_;
   LogPlace place_;
-  std::string note_, text_;  // what is to be printed next; the note is no part of the output
+  std::string note_, text_;  // to be printed next; the note is not part of the output
   bool line_ended_ = true;
 };
 
-// SIGINT and SIGTERM are noted instead of ending this process, as long as this object lives. At
-// most one at a time.
+// Records SIGINT and SIGTERM instead of letting them end this process, during its lifetime. At most
+// one object at a time.
 class InterruptNote {
  public:
   InterruptNote();
@@ -87,7 +87,7 @@ class InterruptNote {
 class RankFollower {
  public:
   explicit RankFollower(std::string folder) : folder_(std::move(folder)) {}
-  // Prints what is new of stdout and stderr to ours. False: there was nothing.
+  // Prints new output to this process's stdout and stderr. False: none.
   bool Print();
 
  private:
@@ -110,8 +110,8 @@ std::string LastLineOf(const std::string& rank_folder);
 // local time zone.
 std::optional<int64_t> ParseSince(const std::string& text, int64_t now_ns);
 
-// The sentence where logind will end the job at logout; empty: it will not, as its files say.
-// `root`: "" but in tests.
+// A warning if, by its configuration files, logind will end the job at logout; else empty. `root`:
+// "" except in tests.
 std::string LogindNote(const std::string& root);
 
 }  // namespace hvd

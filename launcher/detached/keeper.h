@@ -1,9 +1,9 @@
-// The keeper of a detached job: the process that reads what the job's hvdrun prints and puts it
-// into files, waits for the end of hvdrun and records it. So output and end are kept although
-// hvdrun was killed. When the keeper itself is killed, hvdrun goes on: it holds the pipe open,
-// which has room for 1 MiB, and the next verb of the user makes a new keeper (Tend).
+// The keeper of a detached job: a process that stores the output of the job's hvdrun in files,
+// waits for hvdrun and records how it ended, even if hvdrun was killed. If the keeper itself is
+// killed, hvdrun continues: it holds the read end of the pipe (1 MiB) open, and the user's next
+// subcommand starts a new keeper (Tend).
 //
-// Each runs in a session of its own, without a terminal. Main threads only.
+// Both run in their own sessions, without a terminal. Main threads only.
 #ifndef HVD_LAUNCHER_DETACHED_KEEPER_H_
 #define HVD_LAUNCHER_DETACHED_KEEPER_H_
 
@@ -16,24 +16,24 @@
 
 namespace hvd {
 
-// Starts `run`, which is hvdrun, in a process of its own, and its keeper. `job` has its name,
-// folder, id, command and limits; the rest is filled in. Forks, so it is called before any thread
-// is started, and only one process returns from it: the caller. `run` returns the exit code. When
-// it returns, what the job is has been recorded; not ok: it could not be, and nothing runs. The
-// caller has blocked SIGINT and SIGTERM; hvdrun gets back what `signals` says.
+// Starts `run` (hvdrun; returns the exit code) and its keeper in processes of their own. `job` has
+// its name, folder, id, command and limits; the rest is filled in. Forks, so call it before any
+// thread is started; returns in the caller only, once the job has been recorded. Not ok: it could
+// not be recorded, and nothing runs. The caller has blocked SIGINT and SIGTERM; hvdrun restores the
+// mask `signals`.
 Status StartDetached(DetachedJob* job, const sigset_t& signals, const std::function<int()>& run);
 
-// Makes a new keeper where the former one was killed, or records the end when hvdrun is gone, too.
-// `job` is read again, and has its end even where that cannot be written.
+// Starts a new keeper if the previous one was killed, or records the end if hvdrun is gone, too.
+// Reloads `job`, with its end even if that cannot be written.
 Status Tend(DetachedJob* job);
 
-// Removes the folder of a damaged job. Not ok: it is another user's, or its keeper lives.
+// Removes the folder of a damaged job. Not ok: it belongs to another user, or its keeper is alive.
 Status RemoveDamagedJob(const DamagedJob& damaged);
 
 // Removes the folders of jobs that ended longer ago than `seconds`.
 void ForgetOldJobs(const std::vector<DetachedJob>& jobs, int64_t now, double seconds);
 
-// The end of an hvdrun that could not write its exit code: its wait status. Pure.
+// The end of an hvdrun that did not write its exit code, from its wait status. Pure.
 DetachedEnd EndOfKilled(int wait_status, int64_t now);
 
 }  // namespace hvd

@@ -1,7 +1,7 @@
-// The output of a detached job in files: segments of bounded size in one folder, of which the
-// oldest are removed. The name of a segment says at which byte and line of the whole output it
-// begins, so a reader that comes late knows how many lines it has missed. Output that could not be
-// written is a gap between two segments, and is counted in the same way.
+// The output of a detached job in files: segments of bounded size in one folder; the oldest are
+// removed. A segment's name has the byte and line of the whole output at which it begins, so a late
+// reader knows how many lines it missed. Output that could not be written is a gap between two
+// segments, and is counted in the same way.
 //
 // One writer; any number of readers in other processes. Files are for their owner only.
 #ifndef HVD_LAUNCHER_DETACHED_LOG_STORE_H_
@@ -31,13 +31,12 @@ struct LogSegment {
   std::string path;
 };
 
-// Those that exist, in order.
+// The existing segments, in order.
 std::vector<LogSegment> SegmentsIn(const std::string& folder);
 
 class LogWriter {
  public:
-  // Continues what another writer has left in the folder, which exists. `limit_bytes`: of all
-  // segments together.
+  // Continues the segments in `folder`, which exists. `limit_bytes`: of all segments together.
   static Result<std::unique_ptr<LogWriter>> Open(const std::string& folder, uint64_t limit_bytes);
 
   // `wall_ns` is when the bytes arrived (WallNanoseconds()).
@@ -55,7 +54,7 @@ class LogWriter {
   const std::string folder_;
   const uint64_t limit_bytes_, segment_bytes_;
   UniqueFd segment_, times_;
-  LogPlace begin_, end_;      // of the segment that is being written
+  LogPlace begin_, end_;      // of the current segment
   bool line_ended_ = true;    // of all output
   int64_t last_time_ns_ = 0;  // of the last entry in times_
 };
@@ -64,11 +63,11 @@ class LogReader {
  public:
   LogReader(std::string folder, LogPlace from) : folder_(std::move(folder)), place_(from) {}
 
-  // The next bytes, `most` at most; empty: there are no more yet. Adds to lost_lines() what the
-  // writer had removed.
+  // Up to `most` more bytes; empty: none yet. Lines that the writer removed are counted for
+  // PopLostLines().
   std::string Read(size_t most);
   LogPlace place() const { return place_; }
-  // Lines that were missed since the last call; one where only a part of a line was.
+  // Lines lost since the last call; a partial line counts as one.
   uint64_t PopLostLines() { return std::exchange(lost_lines_, 0); }
 
  private:
@@ -82,11 +81,11 @@ class LogReader {
   uint64_t lost_lines_ = 0;
 };
 
-// Up to where there is output now, in bytes.
+// Current size of the whole output in bytes.
 uint64_t EndOfLog(const std::string& folder);
 
-// The beginning of the line from which on the output is no older than `wall_ns`, to a second; the
-// end of the output if all of it is older. Where the clock was set back, its later setting counts.
+// The start of the first line that is no older than `wall_ns`, to a second; the end of the output
+// if all of it is older. If the clock was set back, its later setting counts.
 LogPlace PlaceSince(const std::string& folder, int64_t wall_ns);
 
 // "hvdrun: 12 lines of older output are missing here ..."; without an end of line. Pure.

@@ -13,7 +13,7 @@
 namespace hvd {
 
 struct OutputPiece {
-  uint64_t lost_lines = 0;  // that are missing before the text
+  uint64_t lost_lines = 0;  // missing before the text
   LogPlace begin;           // of the text
   std::string text;
 };
@@ -24,17 +24,17 @@ class OutputSource {
  public:
   enum class News {
     kPiece,
-    kIdle,    // nothing new within a moment
-    kEnded,   // that was all, and the job has ended
-    kBroken,  // nothing more comes from here
+    kIdle,    // nothing new for a moment
+    kEnded,   // the output is complete and the job has ended
+    kBroken,  // the connection broke
   };
 
   virtual ~OutputSource() = default;
-  // What comes next; waits a moment where there is nothing.
+  // Gets the next piece; waits a moment if there is none.
   virtual News Next(OutputPiece* piece) = 0;
-  // The output has been shown up to here: a descriptor has taken it.
+  // The output up to `place` has been written to the viewer's descriptor.
   virtual void Shown(LogPlace place) = 0;
-  // As Ctrl-C in the terminal of its hvdrun.
+  // Like Ctrl-C in the terminal of its hvdrun.
   virtual void StopJob() = 0;
   virtual const std::string& job_name() const = 0;
   // After kEnded.

@@ -1,5 +1,5 @@
-// RemoteOutput: the output of a job of another host, by way of a program that connects to it. The
-// host is told up to where it was shown, and this machine remembers it, too.
+// RemoteOutput: the output of a job on another host, through a program that connects to it. How
+// much was shown is recorded on that host and on this machine.
 #ifndef HVD_LAUNCHER_DETACHED_REMOTE_OUTPUT_H_
 #define HVD_LAUNCHER_DETACHED_REMOTE_OUTPUT_H_
 
@@ -19,11 +19,11 @@ class RemoteOutput final : public OutputSource {
   // `from` and `to`: stdout and stdin of the program.
   RemoteOutput(UniqueFd from, UniqueFd to);
 
-  // Waits a moment for the host to say which job it is.
+  // Waits a moment for the host's JobThere.
   enum class Opening { kWaits, kThere, kBroken };
   Opening Open();
   const JobThere& job() const { return job_; }
-  // The output is to come from here on. After Open.
+  // Requests the output from `from` on. After Open.
   void Begin(LogPlace from, std::optional<ShownRecord> own);
 
   News Next(OutputPiece* piece) override;
@@ -32,19 +32,19 @@ class RemoteOutput final : public OutputSource {
   const std::string& job_name() const override { return job_.name; }
   const DetachedEnd& end() const override { return end_; }
 
-  // Nothing more is shown: sends the last word, then leaves the other side to end. Waits a moment;
-  // true: it has ended.
+  // Sends the final ShownUpTo and closes the stream. Waits a moment; true: the other side has
+  // ended.
   bool Leave();
 
-  // The other side sent something else than hvdrun would: a sentence. Empty: it did not.
+  // A sentence about a protocol violation by the other side; empty: none.
   const std::string& trouble() const { return trouble_; }
-  // The host knows what was shown.
+  // Call when the host has recorded what was shown.
   void ForgetOwnRecord() {
     if (own_) own_->Remove();
   }
 
  private:
-  // The next message; waits a moment where there is none.
+  // The next message; waits a moment if there is none.
   std::optional<ToViewer> Receive();
   std::optional<ToViewer> Broken(const std::string& trouble);
   void Send();

@@ -1,7 +1,7 @@
-// Up to where the output of a job has been shown: a file of one line. The job's own (`shown` in its
-// folder) has what every terminal is known to have taken. A machine that shows the output of a job
-// of another host has a record of its own beside its jobs: what it has shown is known there also
-// when the word of it was lost with the connection.
+// How much of a job's output has been shown: a file of one line. The job's own file (`shown` in its
+// folder) has what is known to be shown on any terminal. A machine that shows the output of another
+// host's job keeps its own record next to its jobs, in case the connection breaks before the host
+// has learned of it.
 #ifndef HVD_LAUNCHER_DETACHED_SHOWN_H_
 #define HVD_LAUNCHER_DETACHED_SHOWN_H_
 
@@ -16,14 +16,14 @@ namespace hvd {
 
 class ShownRecord {
  public:
-  // Nothing is made before the first Grow.
+  // Creates nothing before the first Grow.
   explicit ShownRecord(std::string path) : path_(std::move(path)) {}
 
-  // The beginning, where there is no such file or no place in it.
+  // The recorded place; the beginning if the file is missing or invalid.
   LogPlace Read() const;
-  // It is this place from now on, unless it was a later one. False: it cannot be written.
+  // Advances the record to `place`; never moves it back. False: it cannot be written.
   bool Grow(LogPlace place);
-  // It goes away, unless another process has grown it and lives.
+  // Removes the record, unless another live process has advanced it.
   void Remove();
 
  private:
@@ -33,9 +33,9 @@ class ShownRecord {
   UniqueFd file_;
 };
 
-// The record on this machine of the job with this id, of another host; `jobs`: the folder of the
-// detached jobs. Makes the folders, for this user only. Of the records that connections left behind
-// when they broke, the newest are kept.
+// The record on this machine for another host's job with this id; `jobs`: the folder of the
+// detached jobs. Creates folders, for this user only. Keeps the newest kMostOwnRecords of the
+// records left by broken connections.
 Result<ShownRecord> OwnShownRecord(const std::string& jobs, const std::string& job_id);
 
 inline constexpr size_t kMostOwnRecords = 100;

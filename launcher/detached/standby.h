@@ -1,9 +1,9 @@
-// The standby of a detached job's hvdrun: a process that is forked before the job begins and waits.
-// When hvdrun is killed, it becomes hvdrun and goes on with the job, by the record that hvdrun has
-// left it: it has the same options, environment, folder, and pipe for output. So the job's key is
-// in no file, and no other process can take the job over.
+// The standby of a detached job's hvdrun: a process forked before the job begins. When hvdrun is
+// killed, the standby becomes hvdrun and continues the job from the record that it was sent; it has
+// the same options, environment, folder and output pipe. So the job's key is in no file, and no
+// other process can take the job over.
 //
-// It is no child of hvdrun, which ends what its children leave, and in a session of its own.
+// It is not a child of hvdrun, which kills what its children leave, and runs in its own session.
 #ifndef HVD_LAUNCHER_DETACHED_STANDBY_H_
 #define HVD_LAUNCHER_DETACHED_STANDBY_H_
 
@@ -16,16 +16,15 @@
 
 namespace hvd {
 
-// In the process that is hvdrun from now on.
+// The state of the process that is hvdrun from now on.
 struct Succession {
-  UniqueFd link;  // to its standby (launcher/process/links/record_link.h)
-  std::optional<std::string>
-      record;  // that its predecessor left when it was killed; none: the first
+  UniqueFd link;                      // to its own standby (launcher/process/links/record_link.h)
+  std::optional<std::string> record;  // of the predecessor that was killed; none: this is the first
 };
 
-// Forks, so it is called before any thread is started. Returns in hvdrun at once, and in the
-// standby once that was killed and had left a record; then there is another standby. Not ok: there
-// is none.
+// Forks, so call it before any thread is started. Returns in hvdrun at once, and in the standby
+// after hvdrun was killed and had left a record; a new standby has been forked by then. Not ok:
+// there is no standby.
 Result<Succession> BeginSuccession(DetachedJob job);
 
 }  // namespace hvd

@@ -1,6 +1,6 @@
-// SteeredWatch: the hosts of an elastic job as its user wants them while it runs: hvdrun drain
-// takes a host out of the list, hvdrun scale limits the number of slots. The rest of hvdrun sees a
-// list of hosts that changes, as from a discovery script.
+// SteeredWatch: applies the user's commands to the host list of a running elastic job: hvdrun drain
+// removes a host, hvdrun scale limits the number of slots. The rest of hvdrun sees a changing list
+// of hosts, as from a discovery script.
 #ifndef HVD_LAUNCHER_DETACHED_STEERED_WATCH_H_
 #define HVD_LAUNCHER_DETACHED_STEERED_WATCH_H_
 
@@ -19,22 +19,22 @@
 
 namespace hvd {
 
-// What the user wants; in a file, a line for each: "limit 4", "drain node2".
+// The user's commands; in a file, one per line: "limit 4", "drain node2".
 struct Steering {
-  uint32_t limit = 0;             // slots in all; 0: no limit
-  std::set<std::string> drained;  // names of hosts
+  uint32_t limit = 0;             // total slots; 0: no limit
+  std::set<std::string> drained;  // host names
   bool operator==(const Steering&) const = default;
 };
 
-// Pure. Lines that mean nothing are left out.
+// Pure. Ignores unknown lines.
 Steering ParseSteering(std::string_view text);
 std::string SteeringText(const Steering& steering);
-// The answer without what the user does not want. Pure.
+// The answer without drained hosts and slots above the limit. Pure.
 HostAnswer Steered(const HostAnswer& answer, const Steering& steering);
 
 class SteeredWatch final : public HostWatch {
  public:
-  // `file` need not exist; it is read again and again.
+  // `file` need not exist; it is polled.
   SteeredWatch(asio::io_context& io, std::unique_ptr<HostWatch> hosts, std::string file)
       : hosts_(std::move(hosts)), file_(std::move(file)), timer_(io) {}
   ~SteeredWatch() override { Stop(); }
@@ -51,7 +51,7 @@ class SteeredWatch final : public HostWatch {
   asio::steady_timer timer_;
   std::function<void(const HostAnswer&)> on_answer_;
   Steering steering_;
-  std::optional<HostAnswer> last_;  // of the source
+  std::optional<HostAnswer> last_;  // the last answer of the source
 };
 
 }  // namespace hvd

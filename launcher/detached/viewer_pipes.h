@@ -1,5 +1,5 @@
-// The pipes between hvdrun attach and the host of a job: bytes to and from ssh, of which neither
-// keeps this process waiting.
+// The pipes between hvdrun attach and the host of a job: non-blocking reads and writes of ssh's
+// stdin and stdout.
 #ifndef HVD_LAUNCHER_DETACHED_VIEWER_PIPES_H_
 #define HVD_LAUNCHER_DETACHED_VIEWER_PIPES_H_
 
@@ -7,11 +7,11 @@
 
 namespace hvd {
 
-// From here on reading and writing do not wait.
+// Makes reads and writes of `fd` non-blocking.
 void MakeNonblocking(int fd);
-// Takes from `outgoing` what is written now. False: the other side is gone.
+// Writes what fits and removes it from `outgoing`. False: the other side is gone.
 bool SendSome(int fd, std::string* outgoing);
-// What has come by now, a piece of it at most; empty: nothing. False: the other side is gone.
+// Reads at most one piece of what has arrived; empty: nothing. False: the other side is gone.
 bool ReceiveSome(int fd, std::string* bytes);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// The words between hvdrun attach and the host of a detached job, over ssh's stdin and stdout:
+// The protocol between hvdrun attach and the host of a detached job, over ssh's stdin and stdout:
 //
 //   hvdrun attach JOB -H HOST                    hvdrun attach JOB --for-viewer, on HOST
 //                               <--------------  the greeting, then JobThere
@@ -10,8 +10,8 @@
 //   ShownUpTo, the last one, and the end of the stream
 //                               -------------->  ends, with exit code 0, when it is recorded
 //
-// A message is a frame of runtime/net, numbered from 1. Before the greeting a login shell may have
-// said something. Pure.
+// A message is a frame of runtime/net, numbered from 1. A login shell may have printed something
+// before the greeting. Pure.
 #ifndef HVD_LAUNCHER_DETACHED_VIEWER_PROTOCOL_H_
 #define HVD_LAUNCHER_DETACHED_VIEWER_PROTOCOL_H_
 
@@ -28,12 +28,12 @@
 
 namespace hvd {
 
-// Another version of these words has another one.
+// Changes with the version of the protocol.
 inline constexpr const char* kViewerGreeting = "hvdrun-viewer 1\n";
 
 struct JobThere {
   std::string name, id;
-  LogPlace shown;  // up to where the host knows that the output was shown
+  LogPlace shown;  // how much the host has recorded as shown
 };
 struct JobOver {
   int32_t exit_code = 0;
@@ -50,7 +50,7 @@ struct ShownUpTo {
 struct StopTheJob {};
 using FromViewer = std::variant<ShowFrom, ShownUpTo, StopTheJob>;
 
-// Makes the bytes of messages, in order.
+// Encodes messages, in order.
 class ViewerMessages {
  public:
   std::string Next(const ToViewer& message);
@@ -61,13 +61,12 @@ class ViewerMessages {
   uint64_t sent_ = 0;
 };
 
-// Cuts bytes into messages, whatever the pieces they arrive in.
+// Splits a byte stream into messages.
 template <typename Message>
 class ViewerReader {
  public:
   void Append(std::string_view bytes) { frames_.Append(bytes); }
-  // Nothing when more bytes are needed, kInvalidArgument when they are no such message, or not the
-  // next one.
+  // Nothing if more bytes are needed; kInvalidArgument for an invalid message or a wrong number.
   Result<std::optional<Message>> Next();
 
  private:
@@ -75,8 +74,8 @@ class ViewerReader {
   uint64_t received_ = 0;
 };
 
-// A piece may come behind output that was shown up to `end`: nothing comes twice, and nothing is
-// missing without a word.
+// Checks that `piece` continues output that ends at `end`: no byte repeats, and none is missing
+// unless counted as lost.
 Status CheckPiece(const OutputPiece& piece, LogPlace end);
 LogPlace EndOf(const OutputPiece& piece);
 

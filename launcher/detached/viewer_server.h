@@ -1,4 +1,4 @@
-// The end of hvdrun attach -H on the host of the job.
+// The server side of hvdrun attach -H, on the host of the job.
 #ifndef HVD_LAUNCHER_DETACHED_VIEWER_SERVER_H_
 #define HVD_LAUNCHER_DETACHED_VIEWER_SERVER_H_
 
@@ -7,9 +7,8 @@
 
 namespace hvd {
 
-// Sends the output of the job to `out`, and records up to where the other side says on `in` that it
-// has shown it, until `in` ends. Not ok: what came is not from hvdrun attach, or the record cannot
-// be written.
+// Sends the output of the job to `out`, and records how much the viewer reports on `in` as shown,
+// until `in` ends. Not ok: a protocol violation, or the record cannot be written.
 Status ServeViewer(const DetachedJob& job, int in, int out);
 
 }  // namespace hvd
