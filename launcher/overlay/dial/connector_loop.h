@@ -19,14 +19,14 @@ namespace hvd {
 
 class ConnectorLoop final : private MeshConnectorOwner {
  public:
-  // `listener`: where others come in; empty: nobody does. `clock` and `owner` outlive this object.
-  // The owner gets each socket for itself: it is in no epoll.
+  // `listener`: accepts connections; may be empty. `clock` and `owner` outlive this object. The
+  // owner takes each socket, which is then in no epoll.
   ConnectorLoop(asio::io_context& io, const Clock& clock, MeshConnectorOptions options,
                 MeshListener listener, MeshConnectorOwner& owner);
 
-  // Ends in Connected or Unreachable.
+  // Results in Connected or Unreachable.
   void Dial(uint32_t peer, std::vector<MeshAddress> addresses);
-  // Closes the listener, and everything that is not connected yet.
+  // Closes the listener and all connections not yet established.
   void Close();
 
  private:

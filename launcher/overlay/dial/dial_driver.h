@@ -1,5 +1,5 @@
-// How an agent of a step connects to its driver (invitation.h). Blocks, in a process of one thread
-// that does nothing else yet.
+// How an agent of a step connects to its driver (invitation.h). Blocks; called while the agent has
+// a single thread.
 #ifndef HVD_LAUNCHER_OVERLAY_DIAL_DIAL_DRIVER_H_
 #define HVD_LAUNCHER_OVERLAY_DIAL_DIAL_DRIVER_H_
 
@@ -12,16 +12,16 @@
 
 namespace hvd {
 
-// For both together an agent takes less time than its driver gives it.
+// Their sum is below the time that the driver allows.
 struct DialLimits {
-  Duration invitation = std::chrono::seconds(10);  // until the line has come
+  Duration invitation = std::chrono::seconds(10);  // for the line to arrive
   Duration connection = std::chrono::seconds(4);
 };
 
-// Reads the line from `input`, and no more than kMostInvitationBytes. Not ok: completes "the agent
-// cannot connect to hvdrun: ".
+// Reads the line from `input`, at most kMostInvitationBytes. The error completes "the agent cannot
+// connect to hvdrun: ".
 Result<Invitation> ReadInvitation(int input, Duration limit);
-// As the agent with this id.
+// Connects as the agent with this id.
 Result<SealedLine> DialDriver(const Invitation& invitation, const std::string& agent_job_id,
                               Duration limit, const Clock& clock);
 

@@ -1,5 +1,5 @@
-// The line that the agents of a step read on their stdin: where the driver is, and the key by which
-// both sides prove themselves. One line, the same for all agents. Pure.
+// The line that the agents of a step read on their stdin: the driver's address, and the key by
+// which both sides authenticate. One line, the same for all agents. Pure.
 #ifndef HVD_LAUNCHER_OVERLAY_DIAL_INVITATION_H_
 #define HVD_LAUNCHER_OVERLAY_DIAL_INVITATION_H_
 
@@ -15,25 +15,25 @@
 namespace hvd {
 
 struct Invitation {
-  std::string job_id;  // that of host 0: the number of an agent's host follows from its own id
-  std::string key;     // of this step and nothing else; secret
+  std::string job_id;  // of host 0's agent: an agent derives its host number from its own id
+  std::string key;     // of this step only; secret
   MeshRecord door;     // where the driver listens
 };
 
-// With its line break.
+// Including the line break.
 inline constexpr size_t kMostInvitationBytes = 4096;
 std::string InvitationText(const Invitation& invitation);
 // Without the line break. kInvalidArgument for anything else; the sentence does not quote the key.
 Result<Invitation> ParseInvitation(std::string_view line);
 
-// The words of an agent that cannot connect, on the step's stdout behind its greeting, and the
-// reason in them again; nothing for any other words.
+// What an agent that cannot connect prints on the step's stdout after its greeting, and the reason
+// parsed from it; nothing for any other text.
 std::string UnconnectedText(const std::string& reason);
 std::optional<std::string> ParseUnconnected(std::string_view words);
 
-// The numbers of the handshake: the driver, and each agent by the number of its host.
+// The driver's peer number in the handshake; an agent's is its host number.
 inline constexpr uint32_t kDriverPeer = ~uint32_t{0};
-// Its own, so that no connection of a world or of the tree passes for one of these.
+// Reserved, so that no connection of a world or of the tree is mistaken for one of these.
 inline constexpr uint64_t kDialGeneration = ~uint64_t{0} - 1;
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// SealedPump: a BytePump over a connection whose bytes go in sealed records (sealed_records.h): its
-// owner sees and gives plain bytes. One thread, that of the io_context.
+// SealedPump: a BytePump over an encrypted connection (sealed_records.h); its owner reads and
+// writes plain bytes. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_OVERLAY_DIAL_SEALED_PUMP_H_
 #define HVD_LAUNCHER_OVERLAY_DIAL_SEALED_PUMP_H_
 
@@ -15,20 +15,20 @@
 
 namespace hvd {
 
-// A connection whose handshake is over, as one end of it sees it.
+// One end of a connection after its handshake.
 struct SealedLine {
   UniqueFd socket;
-  std::string seals_with, opens_with;  // a key for each direction
+  std::string seals_with, opens_with;  // one key per direction
 };
 SealedLine LineOf(UniqueFd socket, const MeshSessionKeys& keys, bool incoming);
 
 class SealedPump final : public BytePath {
  public:
-  // As in BytePump; a record that is not genuine is the end, too.
+  // As in BytePump; a forged or damaged record also ends the connection.
   SealedPump(asio::io_context& io, SealedLine line, BytePumpHandlers handlers);
 
   size_t Write(std::string_view bytes) override;
-  // Nothing more is written; the other side sees the end.
+  // Half-closes: the other side reads end of file.
   void FinishWriting();
   void Close() override;
   // In on_end: why the connection was given up; empty: it was closed.
@@ -44,10 +44,10 @@ class SealedPump final : public BytePath {
   RecordSealer sealer_;
   RecordOpener opener_;
   const int socket_;    // while the pump is open
-  std::string sealed_;  // and not written yet
+  std::string sealed_;  // not written yet
   std::string trouble_;
   bool wanted_ = false, finished_ = false;
-  std::optional<BytePump> pump_;  // always
+  std::optional<BytePump> pump_;  // never empty
 };
 
 }  // namespace hvd

@@ -1,12 +1,11 @@
 // RelayEnd: the agent's part of connections between ranks whose hosts do not reach each other
-// (relay_switch.h has the driver's). Where a rank of this host asks for the address of one that
-// cannot be reached, it is told a port on 127.0.0.1; bytes sent there go through the driver to the
-// agent of the other host, which connects to the listener that its own rank has put into the
-// directory. Handshake and frames of the mesh pass as they are: the relay knows no more than who
-// may be connected to whom.
+// (relay_switch.h has the driver's). When a rank of this host looks up the address of an
+// unreachable one, it gets a port on 127.0.0.1; bytes sent there go through the driver to the agent
+// of the other host, which connects to the listener that its own rank registered in the directory.
+// Handshake and frames of the mesh pass unchanged: the relay knows only who may connect to whom.
 //
-// Nobody gets in without the job's key: a connection is passed on once it began with a hello of the
-// mesh that proves it. Owned by the agent; one thread, that of the io_context.
+// A connection is relayed only after a mesh hello that proves the job's key. Owned by the agent;
+// one thread, that of the io_context.
 #ifndef HVD_LAUNCHER_OVERLAY_RELAY_RELAY_END_H_
 #define HVD_LAUNCHER_OVERLAY_RELAY_RELAY_END_H_
 
@@ -37,28 +36,28 @@ class RelayEnd {
   ~RelayEnd();
   RelayEnd(const RelayEnd&) = delete;
 
-  // Which hosts need the relay; measures the way to each.
+  // Sets the hosts that need the relay; measures the route to each.
   void Use(const UseRelay& use);
   // The job's key, and where all ranks are.
   void SetWorld(std::string job_key, std::vector<RankPlace> places);
-  // Ports and addresses of an earlier generation are gone; its connections end with their ranks.
+  // Drops ports and addresses of earlier generations; their connections end with their ranks.
   void BeginGeneration(uint64_t generation);
   // A rank of this host put an entry into the directory.
   void NoteEntry(uint64_t generation, const std::string& key, const std::string& value);
-  // The value of an entry as ranks of this host are told it.
+  // The value of an entry as ranks of this host see it.
   std::string ValueFor(uint64_t generation, const std::string& key, const std::string& value);
 
   void Take(const RelayOpen& open);
   void Take(const RelayData& data);
   void Take(const RelayClose& close);
   void Take(const RelayCredit& credit);
-  // Ends everything, without a word.
+  // Closes everything, without messages.
   void Close();
 
  private:
   struct Connection {
-    std::shared_ptr<RelaySocket> socket;  // empty: a probe of another host's
-    uint64_t owed = 0;                    // credit not returned yet
+    std::shared_ptr<RelaySocket> socket;  // empty: a probe by another host
+    uint64_t owed = 0;                    // credit not yet returned
   };
   struct Probe {
     uint32_t host;

@@ -1,5 +1,5 @@
-// The treatment of ways between hosts on which no address works: a relay through hvdrun's own
-// machine, or the end of the job before it starts; and the words for the user. Pure.
+// What to do about blocked routes between hosts: relay through hvdrun's own machine, or end the job
+// before it starts; and the messages for the user. Pure.
 #ifndef HVD_LAUNCHER_OVERLAY_RELAY_RELAY_PLAN_H_
 #define HVD_LAUNCHER_OVERLAY_RELAY_RELAY_PLAN_H_
 
@@ -12,7 +12,7 @@
 
 namespace hvd {
 
-// Host `from` cannot connect to host `to`. The other direction is another way.
+// Host `from` cannot connect to host `to`. The opposite direction is a separate route.
 struct BlockedRoute {
   uint32_t from = 0, to = 0;
   std::string why;      // "it cannot reach hvd2 (10.0.0.2:4711: Connection refused); look for ..."
@@ -20,14 +20,15 @@ struct BlockedRoute {
   bool measured = false;
 };
 
-// Empty: blocked ways are relayed.
+// Empty: blocked routes are relayed.
 std::string WhyNotRelayed(bool allowed, size_t hosts);
 
-// Why `host` cannot be used, for the report on all hosts. `why_not`: as above.
+// Why `host` cannot be used, for the report on all hosts. `why_not`: result of WhyNotRelayed.
 std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t host,
                              const std::string& why_not);
 
-// The one warning, once every way is measured. `names`: by host, of which so many are in use.
+// The single warning, after all routes have been measured. `names`: by host; `hosts`: number in
+// use.
 std::string RelayWarning(const std::vector<BlockedRoute>& routes,
                          const std::vector<std::string>& names, size_t hosts);
 

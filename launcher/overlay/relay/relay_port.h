@@ -1,9 +1,8 @@
-// RelayPort: where ranks of this host find one that they cannot reach: a listener on 127.0.0.1, for
-// as long as the generation. A connection is handed over once it began with a mesh hello to that
-// rank that proves the job's key; a connection that sends something else, or nothing for 10 s, is
-// closed without a word.
+// RelayPort: stands in for an unreachable rank: a listener on 127.0.0.1 for one generation. A
+// connection is passed to the owner after a mesh hello to that rank that proves the job's key; one
+// that sends anything else, or nothing for 10 s, is closed silently.
 //
-// One thread, that of the io_context; the owner hears of connections from there.
+// One thread, that of the io_context, which also calls the owner.
 #ifndef HVD_LAUNCHER_OVERLAY_RELAY_RELAY_PORT_H_
 #define HVD_LAUNCHER_OVERLAY_RELAY_RELAY_PORT_H_
 
@@ -21,13 +20,13 @@ namespace hvd {
 
 class RelayPort {
  public:
-  // `hello`: the bytes that were read.
+  // `hello`: the bytes already read.
   using OnConnection = std::function<void(UniqueFd socket, std::string hello)>;
 
-  // `expected`: the key, the generation and the rank that is meant.
+  // `expected`: key, generation and target rank.
   static Result<std::unique_ptr<RelayPort>> Open(asio::io_context& io, MeshIdentity expected,
                                                  OnConnection on_connection);
-  // Connections without a proven key are closed, too.
+  // Also closes connections that have not proven the key.
   ~RelayPort();
   RelayPort(const RelayPort&) = delete;
 

@@ -1,6 +1,6 @@
-// RelaySocket: the end of a relayed connection on a host: a TCP connection to a rank of it. Reads
-// only as far as the other host gave credit, and keeps what the rank does not take yet, at most
-// kRelayWindow bytes.
+// RelaySocket: one end of a relayed connection: a TCP connection to a rank of this host. Reads only
+// within the other host's credit, and buffers at most kRelayWindow bytes that the rank has not
+// accepted.
 //
 // One thread, that of the io_context. Handlers run from there, never from a call of this class, and
 // not after Close.
@@ -26,21 +26,21 @@ class RelaySocket final : public std::enable_shared_from_this<RelaySocket> {
   struct Handlers {
     std::function<void(std::string bytes)> on_bytes;  // at most kRelayPiece
     std::function<void(size_t bytes)> on_written;
-    std::function<void()> on_end;  // once: the rank closed, or is gone
+    std::function<void()> on_end;  // called once: the rank closed the connection or died
   };
 
-  // `socket` is connected and does not block. Nothing is read before Start.
+  // `socket` is connected and non-blocking. Reads nothing before Start.
   RelaySocket(asio::io_context& io, UniqueFd socket, Handlers handlers);
   RelaySocket(const RelaySocket&) = delete;
 
   void Start();
-  // So many bytes of the credit are used already.
+  // `bytes` of the credit are already used.
   void Spend(uint64_t bytes) { credit_ -= bytes; }
-  // So many more bytes may be read.
+  // Adds credit for reading.
   void Allow(uint64_t bytes);
-  // False when that is more than the other host may send.
+  // False if the other host exceeds its credit.
   bool Write(std::string_view bytes);
-  // Closes once the rank has taken what was written.
+  // Closes after the rank has received all written bytes.
   void Finish();
   void Close();
 

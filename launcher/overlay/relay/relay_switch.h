@@ -1,10 +1,10 @@
 // RelaySwitch: the driver's part of connections between ranks whose hosts do not reach each other.
 // Each goes from a rank to its agent, to the driver, to the agent of the other host, to the other
-// rank; the switch knows which two hosts a connection joins and passes on what comes from one of
-// them to the other. It looks at no byte of them.
+// rank; the switch knows the two hosts of a connection and forwards bytes between them without
+// looking at them.
 //
-// Bounded: the agents keep at most kRelayWindow bytes of a connection and direction on the way, and
-// the switch checks it. Pure: one thread, that of the driver.
+// Bounded: agents keep at most kRelayWindow bytes per connection and direction in flight, which the
+// switch enforces. Pure: one thread, that of the driver.
 #ifndef HVD_LAUNCHER_OVERLAY_RELAY_RELAY_SWITCH_H_
 #define HVD_LAUNCHER_OVERLAY_RELAY_RELAY_SWITCH_H_
 
@@ -31,25 +31,24 @@ class RelaySwitch {
   // Ranks of `from` may connect to ranks of `to`.
   void Allow(uint32_t from, uint32_t to) { routes_.emplace(from, to); }
 
-  // Takes a message from the agent of `host`. Not ok: it does what no agent does, in a sentence for
-  // AgentConnection::Break. Of a connection that is over nothing more is passed on.
+  // Handles a message from the agent of `host`. Not ok: a protocol violation, as a sentence for
+  // AgentConnection::Break. Data of a closed connection is dropped.
   Status Take(uint32_t host, const RelayOpen& open);
   Status Take(uint32_t host, const RelayData& data);
   Status Take(uint32_t host, const RelayClose& close);
   Status Take(uint32_t host, const RelayCredit& credit);
-  // All its connections end at their other ends.
+  // Closes the other ends of all its connections.
   void HostGone(uint32_t host);
 
   size_t connections() const { return connections_.size(); }
 
  private:
   struct Connection {
-    std::array<uint32_t, 2> hosts;  // who opened it, and whom to
-    std::array<uint64_t, 2>
-        in_flight{};  // bytes by sender, that the other has not returned as credit
+    std::array<uint32_t, 2> hosts;        // opener and target
+    std::array<uint64_t, 2> in_flight{};  // by sender: bytes not yet returned as credit
   };
 
-  // nullptr: it is over, or not that host's.
+  // nullptr: it is closed, or not that host's.
   Connection* Find(uint32_t host, uint64_t id);
 
   Teller tell_;

@@ -1,8 +1,8 @@
 // The tree in which the agents of a large job pass messages on, so that neither the driver nor any
-// agent handles more than a few of them whatever the number of hosts. The driver is the root. Who
-// has hosts first..end-1 below it cuts them into at most `radix` blocks of neighbours; the first
-// host of a block is the child and has the rest of it below itself. Neighbours talk most, so most
-// of what hosts ask of each other is answered inside a block.
+// agent handles more than a few of them whatever the number of hosts. The driver is the root. A
+// node with hosts first..end-1 below it splits them into at most `radix` contiguous blocks; the
+// first host of a block is the child and has the rest of the block below it. Neighbours communicate
+// most, so most lookups are answered inside a block.
 //
 // Pure: the messages to be sent, and where, are returned in order.
 #ifndef HVD_LAUNCHER_OVERLAY_TREE_AGENT_TREE_H_
@@ -22,17 +22,17 @@
 
 namespace hvd {
 
-// How many are right below the driver or an agent at most: the traffic of the driver when a
-// generation begins grows with it, and the depth hardly shrinks. The README has the figures.
+// Maximum number of children: the driver's traffic at the start of a generation grows with it,
+// while the depth hardly shrinks. The README has the figures.
 inline constexpr uint32_t kWidestTree = 4;
 
-// `radix` 0: a block per host, which is no tree at all. In order; sizes differ by one at most.
+// `radix` 0: one block per host, i.e. no tree. In order; sizes differ by at most one.
 std::vector<TreeBlock> TreeBlocks(uint32_t first, uint32_t end, uint32_t radix);
 
 struct TreePlace {
   std::optional<uint32_t> parent;  // none: the driver
-  TreeBlock block;                 // this host and those below it
-  std::vector<TreeBlock> below;    // its children's
+  TreeBlock block;                 // this host and its descendants
+  std::vector<TreeBlock> below;    // of its children
 };
 // `host` < `hosts`.
 TreePlace PlaceInTree(uint32_t host, uint32_t hosts, uint32_t radix);
@@ -40,14 +40,14 @@ TreePlace PlaceInTree(uint32_t host, uint32_t hosts, uint32_t radix);
 // Parent and children, without the driver.
 std::vector<uint32_t> TreeNeighbours(const TreePlace& place);
 
-// The messages that wait to be sent to those right below, each child's in order.
+// Messages queued for the children, in order for each child.
 class TreeOutbox {
  public:
   explicit TreeOutbox(std::vector<TreeBlock> blocks) : blocks_(std::move(blocks)) {}
 
-  // Each child gets the part of the entry that concerns its block.
+  // Queues for each child the part of the entry that concerns its block.
   void Add(const TreeDownEntry& entry);
-  // The messages gathered since the last call, with the children that they go to.
+  // Removes and returns the queued messages with their children.
   std::vector<std::pair<uint32_t, TreeDown>> Take();
 
  private:
@@ -55,7 +55,7 @@ class TreeOutbox {
   std::map<uint32_t, TreeDown> waiting_;
 };
 
-// Calls `joined` with every rank below `ranks`; nobody has more.
+// Calls `joined` for every rank of the message that is below `ranks`.
 template <typename Joined>
 void ForEachRank(const RanksJoined& message, uint32_t ranks, Joined joined) {
   for (const RankSpan& span : message.spans) {
@@ -64,36 +64,36 @@ void ForEachRank(const RanksJoined& message, uint32_t ranks, Joined joined) {
   }
 }
 
-// One agent's part in passing messages up and down. It answers for the directory where it knows the
-// answer, and asks for each key once. A batch or message with anything in it that its sender may
-// not say is refused as a whole.
+// One agent's routing of messages up and down. Answers directory lookups that it knows, and asks
+// for each key once. A batch or message with any content that its sender may not send is refused as
+// a whole.
 class TreeNode {
  public:
   TreeNode(uint32_t host, TreePlace place, HostOfRank host_of_rank);
 
   const TreePlace& place() const { return place_; }
 
-  // A message of this host's own for the driver.
+  // A message from this host to the driver.
   void FromSelf(const ToDriver& message);
-  // A batch from the child whose block it is. kInvalidArgument: it has a message that does not go
-  // up the tree, or speaks for hosts that are not below it, of ranks that are not theirs, or of too
-  // many keys. Nothing of it was passed on.
+  // A batch from a child. kInvalidArgument, with nothing forwarded: it has a message that does not
+  // go up the tree, is for hosts that are not below the child, names ranks that are not theirs, or
+  // too many keys.
   Status FromBelow(uint32_t child, TreeUp batch);
-  // From the parent, or from the driver. kInvalidArgument: it has a message that does not go down
-  // the tree, or is for hosts that are not in this block. Nothing of it was passed on.
+  // From the parent or the driver. kInvalidArgument, with nothing forwarded: it has a message that
+  // does not go down the tree, or is for hosts outside this block.
   Status FromAbove(const TreeDown& message);
 
-  // Each gives what has gathered since the last call.
+  // Each removes and returns the messages queued since the last call.
   bool has_up() const { return !up_.entries.empty() || !joined_.empty(); }
   TreeUp TakeUp();
   std::vector<std::pair<uint32_t, TreeDown>> TakeDown() { return down_.Take(); }
-  std::vector<ToAgent> TakeOwn();  // for this host itself
+  std::vector<ToAgent> TakeOwn();  // for this host
 
  private:
   void Up(uint32_t host, std::string bytes);
   void Joined(uint32_t first, uint32_t count);
   void FlushJoined();
-  // A message that can be dealt with here need not go further.
+  // True: the message was handled here and need not go further.
   bool Settle(uint32_t host, const ToDriver& message);
   Status AdmitKey(const TreeBlock& child, const ToDriver& message);
   void Down(const TreeDownEntry& entry, ToAgent inner);
@@ -105,33 +105,33 @@ class TreeNode {
   KvTable directory_;  // readers are hosts
   TreeUp up_;
   std::map<uint32_t, uint32_t>
-      joined_;  // ranks that asked for a generation since the last call: first, count
+      joined_;  // ranks that asked for a generation since the last call, as first -> count
   TreeOutbox down_;
   std::vector<ToAgent> own_;
 };
 
-// The driver's end of it: who is spoken to for whom.
+// The driver's end of the tree: which child to send to for which host.
 class TreeRoot {
  public:
-  // With no more hosts than `radix` there is no tree: everybody is spoken to. With more, it is
-  // `radix` wide, but at most kWidestTree.
+  // With at most `radix` hosts there is no tree: the driver sends to each. With more, it has
+  // `radix` children per node, but at most kWidestTree.
   TreeRoot(uint32_t hosts, uint32_t radix, HostOfRank host_of_rank);
 
   bool flat() const { return width_ == 0; }
   uint32_t width() const { return width_; }  // 0: flat
   TreePlace PlaceOf(uint32_t host) const { return PlaceInTree(host, hosts_, width_); }
-  // A message for all, and for one; they wait for TakeDown.
+  // Queues a message for all hosts, or for one, until TakeDown.
   void ToAll(const ToAgent& message) { down_.Add({0, hosts_, EncodeToAgent(message)}); }
   void ToOne(uint32_t host, const ToAgent& message) {
     down_.Add({host, host + 1, EncodeToAgent(message)});
   }
   std::vector<std::pair<uint32_t, TreeDown>> TakeDown() { return down_.Take(); }
 
-  // `host` speaks straight from now on; false: it did already.
+  // `host` sends directly from now on; false: it did already.
   bool Cut(uint32_t host);
   const HostOfRank& host_of_rank() const { return host_of_rank_; }
-  // May `host` speak for all in the batch, and are these messages that go this way?
-  // kInvalidArgument when not.
+  // Decodes a batch. kInvalidArgument if `host` may not send for a host in it, or a message does
+  // not go up the tree.
   Result<std::vector<std::pair<uint32_t, ToDriver>>> Open(uint32_t host, const TreeUp& batch) const;
 
  private:

@@ -1,11 +1,11 @@
 // TreeLinks: an agent's connections in the tree (agent_tree.h): one to its parent, unless that is
-// the driver, and one to each child. They are made as those of the mesh are, and proven by the
-// job's key; on each there is a Stream, which takes messages from the first moment on and sends
-// them once it is connected. Its frames go in sealed records (sealed_records.h): nobody on the way
-// reads, changes, repeats or leaves out any.
+// the driver, and one to each child. They are established like mesh connections and authenticated
+// by the job's key; each has a Stream, which accepts messages at once and sends them when
+// connected. Frames go in sealed records (sealed_records.h), so none can be read, changed, repeated
+// or dropped on the way.
 //
-// A connection on which anything else comes, or a message that its sender may not send, is closed
-// as a lost one is.
+// A connection with invalid data, or with a message that its sender may not send, is closed and
+// treated as lost.
 //
 // One thread, that of the io_context. The observer is called from it, and never from inside a call.
 #ifndef HVD_LAUNCHER_OVERLAY_TREE_TREE_LINKS_H_
@@ -31,40 +31,39 @@ namespace hvd {
 class TreeLinksObserver {
  public:
   virtual ~TreeLinksObserver() = default;
-  // Not ok: it may not say this, and its connection is closed.
+  // Not ok: the sender may not send this; its connection is closed.
   virtual Status OnFromAbove(const TreeDown& message) = 0;
   virtual Status OnFromBelow(uint32_t child, TreeUp batch) = 0;
-  // The parent cannot be reached, or not any more. Once; nothing can be sent up afterwards.
-  // kInvalidArgument: a record from there was changed on the way, or is nothing that a parent says.
+  // The parent is unreachable or lost. Called once; nothing can be sent up afterwards.
+  // kInvalidArgument: a record was tampered with, or is not a message of a parent.
   virtual void OnAboveLost(const Status& why) = 0;
-  // A child is gone, or its connection was closed; `why` as above.
+  // A child is lost, or its connection was closed; `why` as above.
   virtual void OnBelowLost(uint32_t child, const Status& why) = 0;
 };
 
 struct TreeLinksOptions {
-  uint32_t host = 0;  // the number of this one
+  uint32_t host = 0;  // of this agent
   std::string job_key;
   std::function<std::string(uint32_t)> name;  // of a host, for messages
 };
 
 class TreeLinks final : private MeshConnectorOwner {
  public:
-  // `listener`: where children come in; empty for a host without any. `observer` outlives this
-  // object.
+  // `listener`: for the children; empty if there are none. `observer` outlives this object.
   TreeLinks(asio::io_context& io, TreeLinksObserver& observer, TreeLinksOptions options,
             MeshListener listener);
   ~TreeLinks() override;
 
-  // Whose connections will come.
+  // Sets the hosts that will connect.
   void Expect(const std::vector<uint32_t>& children);
-  // Tries until the limit of the mesh's connections, a few seconds.
+  // Retries up to the mesh's connection limit, a few seconds.
   void Dial(uint32_t parent, std::vector<MeshAddress> addresses);
 
   void SendUp(const TreeUp& batch);
-  // Goes nowhere when the child is lost: the driver tells it by itself then.
+  // Dropped if the child is lost: the driver then sends to it directly.
   void SendDown(uint32_t child, const TreeDown& message);
 
-  // Heartbeats carry what was received; call now and then.
+  // Sends heartbeats, which acknowledge received messages; call regularly.
   void Tick(TimePoint now);
   void Close();
 
@@ -88,7 +87,7 @@ class TreeLinks final : private MeshConnectorOwner {
   std::map<uint32_t, std::unique_ptr<Link>> links_;
 };
 
-// The tree's own, so that no connection of a world passes for one.
+// Reserved, so that no connection of a world is mistaken for one of the tree.
 inline constexpr uint64_t kTreeGeneration = ~uint64_t{0};
 
 }  // namespace hvd

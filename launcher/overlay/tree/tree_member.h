@@ -1,11 +1,10 @@
-// TreeMember: an agent's part in the tree (agent_tree.h). Its messages and those of the hosts below
-// it are gathered for a moment and go up together; a message from above goes on to those whom it
-// concerns.
+// TreeMember: an agent's part in the tree (agent_tree.h). Batches its own messages and those of the
+// hosts below it on their way up, and forwards messages from above to the hosts concerned.
 //
-// An agent that loses its parent speaks straight to the driver, for itself and for those below it,
-// and all of them say again which of their workers started and ended: that may have been lost with
-// the parent. A connection that is closed because of what came over it is lost in the same way, and
-// the user hears why.
+// An agent that loses its parent sends directly to the driver, for itself and the hosts below it,
+// and all of them repeat which of their workers started and ended, since that may have been lost
+// with the parent. A connection closed for a protocol violation counts as lost, and the user gets
+// the reason.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_OVERLAY_TREE_TREE_MEMBER_H_
@@ -32,13 +31,13 @@ class TreeMember final : private TreeLinksObserver {
 
   TreeMember(asio::io_context& io, Owner owner);
 
-  // Listens for those below, if there will be any. The record for ConnectivityProbed; empty: there
-  // is none, or no socket was to be had, which they will notice.
+  // Listens for children, if there will be any. Returns the record for ConnectivityProbed; empty:
+  // no children, or no socket could be opened, which the children will notice.
   std::string Listen(const ProbeConnectivity& question);
-  // Takes its place, if there is a tree and this host has anybody above or below it.
+  // Joins the tree, if there is one and this host has a parent or children.
   void Join(const StartJob& start);
 
-  // False: there is no tree for it, say it straight.
+  // False: not sent; send it to the driver directly.
   bool Up(const ToDriver& message);
   // From the driver's own stream.
   void Down(const TreeDown& message);
@@ -60,7 +59,7 @@ class TreeMember final : private TreeLinksObserver {
   const Owner owner_;
   asio::steady_timer gathering_;
   bool gathers_ = false;
-  bool straight_ = false;  // the driver is above this host, or has to be
+  bool straight_ = false;  // this host sends to the driver directly
   std::map<uint32_t, std::string> names_;
   MeshListener listener_;
   std::unique_ptr<TreeNode> node_;  // none: no tree

@@ -61,25 +61,25 @@ class TreeRouter {
   uint64_t MostKeysOf(uint32_t host) const;
 
   void ToAll(const ToAgent& message);
-  // An entry of the key-value table. Generation 0 comes before the tree stands.
+  // An entry of the key-value table. Those of generation 0 are sent before the tree exists.
   void ToHost(uint32_t host, const KeyValue& entry);
-  // Sends what has gathered for the tree, each child's part in one message.
+  // Sends the messages queued for the tree, one batch per child.
   void Flush();
 
-  // Checks a message that came over a host's own stream: it may be about the ranks of that host
-  // only, and about none before the workers were started.
+  // Checks a message from a host's own stream: it may concern that host's ranks only, and none
+  // before the workers were started.
   Status CheckDirect(uint32_t host, const ToDriver& message, bool started) const;
   // Opens a batch from the tree: its messages with the hosts that sent them. kInvalidArgument: the
   // host may not send this batch.
   Result<std::vector<std::pair<uint32_t, ToDriver>>> Open(uint32_t host, const TreeUp& batch) const;
 
-  // The agent of the host lost its parent and sends directly from now on. Mostly the parent is
-  // gone, which will be noticed; if the host still runs after `patience`, the two have lost each
-  // other. False: nothing new.
+  // The agent of the host lost its parent and sends directly from now on. Usually the parent has
+  // died, which will be noticed; if it is still alive after `patience`, only their connection is
+  // lost. False: already known.
   bool Cut(uint32_t host, const std::string& reason, TimePoint now, Duration patience);
-  // When TakeOverdue has something to return; TimePoint::max(): never, as it is now.
+  // When TakeOverdue has something to return; TimePoint::max(): never.
   TimePoint NextTick() const;
-  // The hosts whose patience is over, each once, with the reason to give them up.
+  // The hosts whose patience has run out, each once, with the reason to give them up.
   std::vector<std::pair<uint32_t, std::string>> TakeOverdue(TimePoint now);
 
  private:
