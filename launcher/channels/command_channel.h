@@ -1,6 +1,6 @@
-// CommandChannel: an agent on another host behind a program of this one: the ssh binary, or what
-// --rsh-agent names. The program's stdin and stdout are the stream; its words on stderr explain its
-// end. Main thread only.
+// CommandChannel: an agent on another host, through a local program: the ssh binary, or the one of
+// --rsh-agent. The program's stdin and stdout are the stream; its stderr explains its end. Main
+// thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_COMMAND_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_COMMAND_CHANNEL_H_
 
@@ -19,21 +19,21 @@
 
 namespace hvd {
 
-// How such a program ended, and the last of what it said on stderr.
+// How such a program ended, and the tail of its stderr.
 struct CommandEnd {
   int wait_status = 0;
   std::string said;
-  bool connected = false;  // bytes of the other side had come
-  bool killed = false;     // by us
+  bool connected = false;  // bytes of the agent had arrived
+  bool killed = false;     // by hvdrun
 };
-// Tells the meaning of that end. Pure.
+// Interprets the program's end. Pure.
 using CommandEndReader = std::function<ChannelEnd(const CommandEnd&)>;
-// Gets the stderr of the program as it comes: each time the last part of all so far.
+// Called whenever the program writes to stderr, with the tail of its stderr so far.
 using CommandOutputReader = std::function<void(const std::string& said)>;
 
 class CommandChannel final : public HostChannel {
  public:
-  // `family` is that of all channels of this process.
+  // `family` is shared by all channels of this process.
   CommandChannel(asio::io_context& io, std::vector<std::string> command, CommandEndReader read_end,
                  std::shared_ptr<LocalFamily> family, CommandOutputReader read_words = nullptr);
 
@@ -53,7 +53,7 @@ class CommandChannel final : public HostChannel {
   asio::io_context& io_;
   std::vector<std::string> command_;
   CommandEndReader read_end_;
-  CommandOutputReader read_output_;  // perhaps null
+  CommandOutputReader read_output_;  // may be null
   std::shared_ptr<LocalFamily> family_;
   ChannelObserver* observer_ = nullptr;
   asio::signal_set child_signal_;

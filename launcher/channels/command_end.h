@@ -1,5 +1,5 @@
-// How a program behind which an agent ran has ended: the part that all such programs have in
-// common. Pure.
+// Interprets the end of a program through which an agent ran: the part common to all such programs.
+// Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_COMMAND_END_H_
 #define HVD_LAUNCHER_CHANNELS_COMMAND_END_H_
 
@@ -9,10 +9,9 @@
 
 namespace hvd {
 
-// The last lines that are no chatter, safe to print.
+// The last lines that are not noise, safe to print.
 std::string LastOutput(const std::string& said);
-// The words for an agent's own end as seen through a program that passes exit codes on; empty: it
-// ended well.
+// A message on the agent's own end, if the program passes exit codes through; empty: it succeeded.
 std::string EndOfAgent(const CommandEnd& end);
 // The same as the end of a channel in `stage`.
 ChannelEnd EndOfAgentIn(ChannelStage stage, const CommandEnd& end);

@@ -1,5 +1,5 @@
-// LocalChannel: an agent on this machine, started by exec over a socket pair. When it ends in any
-// other way than well, the channel itself kills what is left of the job here. Main thread only.
+// LocalChannel: an agent on this machine, started by exec over a socket pair. If it fails, the
+// channel kills the job's remaining processes on this machine. Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_LOCAL_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_LOCAL_CHANNEL_H_
 
@@ -16,14 +16,14 @@
 
 namespace hvd {
 
-// In the environment of an agent that has a stdin for rank 0, as its kKeptDescriptor.
+// Environment variable of an agent whose kKeptDescriptor is the stdin for rank 0.
 inline constexpr const char* kUserStdinVariable = "HVD_USER_STDIN";
 
 class LocalChannel final : public HostChannel {
  public:
-  // `command` is the agent's command line, `program` what is started where that is not its first
-  // word. `family` is shared by all local channels of this process. `user_stdin`: for rank 0, if it
-  // is there (PassesStdin); -1: none; not owned.
+  // `command`: the agent's command line; `program`: the file to exec if not its first word.
+  // `family` is shared by all local channels of this process. `user_stdin`: for rank 0, if it is on
+  // this host (PassesStdin); -1: none; not owned.
   LocalChannel(asio::io_context& io, std::string job_id, std::vector<std::string> command,
                std::shared_ptr<LocalFamily> family = std::make_shared<LocalFamily>(),
                std::string program = {}, int user_stdin = -1);

@@ -1,5 +1,5 @@
-// OwnCalls: what an object does later, in its own thread. None of it happens once the object is
-// gone.
+// OwnCalls: deferred calls of an object on its io_context. None runs after the object's
+// destruction.
 #ifndef HVD_LAUNCHER_CHANNELS_OWN_CALLS_H_
 #define HVD_LAUNCHER_CHANNELS_OWN_CALLS_H_
 
@@ -16,14 +16,14 @@ class OwnCalls {
  public:
   explicit OwnCalls(asio::io_context& io) : io_(io), limit_(io) {}
 
-  // In a later turn of the loop.
+  // Runs `then` in a later iteration of the loop.
   template <typename Then>
   void Post(Then then) {
     asio::post(io_, [then, alive = std::weak_ptr<int>(alive_)] {
       if (!alive.expired()) then();
     });
   }
-  // One at a time: another call of After, or Cancel, drops the one that waits.
+  // Runs `then` after `time`. One at a time: another After, or Cancel, drops the pending one.
   template <typename Then>
   void After(Duration time, Then then) {
     limit_.expires_after(time);

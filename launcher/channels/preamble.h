@@ -1,5 +1,5 @@
-// Preamble: the words of a login shell (start-up files, messages of the day) before the agent's own
-// bytes begin, told apart by a greeting. Pure.
+// Preamble: separates a login shell's output (start-up files, message of the day) from the agent's
+// bytes, which follow a greeting. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_PREAMBLE_H_
 #define HVD_LAUNCHER_CHANNELS_PREAMBLE_H_
 
@@ -13,19 +13,19 @@ class Preamble {
  public:
   static constexpr size_t kMost = 256 * 1024;
 
-  // An empty greeting: there is no preamble.
+  // An empty greeting: no preamble.
   explicit Preamble(std::string greeting) : greeting_(std::move(greeting)) {
     over_ = greeting_.empty();
   }
 
-  // Once the greeting has come, the bytes after it; nothing before.
+  // Returns the bytes after the greeting; nothing until that has arrived.
   std::optional<std::string> Take(std::string_view bytes);
-  // The next line that began as the greeting does and went on with these words; said() then leaves
-  // it out.
+  // The rest of the next line that begins like the greeting and continues; said() then omits the
+  // line.
   std::optional<std::string> PopSuffix();
   bool over() const { return over_; }
   bool too_long() const { return !over_ && said_.size() > kMost; }
-  // The last line that was said, for messages.
+  // The shell's last line, for messages.
   std::string said() const;
 
  private:

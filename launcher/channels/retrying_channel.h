@@ -1,7 +1,7 @@
-// RetryingChannel: a channel to a host whose name may not be known yet: one that ends for a reason
-// that may pass (ChannelEnd::may_pass) is replaced by a new one, again and again, until its owner
-// closes or kills it. The owner gets each such end as trouble, and has the limits. Bytes written
-// before the host's first one are written again. One thread, that of the io_context.
+// RetryingChannel: a channel to a host whose name may not be known yet: one that ends for a
+// transient reason (ChannelEnd::may_pass) is replaced by a new one until the owner closes or kills
+// it. The owner gets each such end by OnTrouble, and sets the limits. Bytes written before the
+// host's first one are rewritten. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_CHANNELS_RETRYING_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_RETRYING_CHANNEL_H_
 

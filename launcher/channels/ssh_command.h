@@ -1,5 +1,5 @@
-// The command that starts an agent on another host, by ssh or --rsh-agent, and the meaning of the
-// end of such a command. Pure; remote_script.h has what is typed over there.
+// The command that starts an agent on another host, by ssh or --rsh-agent, and the interpretation
+// of the end of such a command. Pure; remote_script.h has the remote command.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_COMMAND_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_COMMAND_H_
 
@@ -14,23 +14,23 @@ namespace hvd {
 // A host as the user of hvdrun named it, and the options of the command line.
 struct SshHost {
   std::string name;
-  std::string user;           // "": what the configuration says
+  std::string user;           // "": from the configuration
   uint16_t port = 0;          // 0: likewise
   std::string identity_file;  // "": likewise
-  std::string config_file;    // "": the user's own and the system's
+  std::string config_file;    // "": the user's and the system's
 };
 
-// `accept_new_keys`: else as the configuration says.
+// `accept_new_keys` false: as configured.
 std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
                                     const std::string& remote_command, uint32_t connect_seconds);
-// `agent` is cut at blanks: "kubectl exec -i". Then come the host and the remote command, as one
-// word.
+// `agent` is split at blanks: "kubectl exec -i". The host and the remote command, as one word,
+// follow.
 std::vector<std::string> RshAgentCommand(const std::string& agent, const std::string& host,
                                          const std::string& remote_command);
 
-// ssh ends with 255 and says why on stderr.
+// On its own errors ssh exits with 255 and a message on stderr.
 ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end);
-// A program of which nothing is known.
+// For an unknown program.
 ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end);
 
 }  // namespace hvd

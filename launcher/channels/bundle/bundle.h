@@ -1,6 +1,6 @@
 // The bundle: the part of this installation that another host needs (hvdrun, the runtime with its
-// plug-ins, the Python package), as one archive, and the id that tells one build from another.
-// Reads files; nothing is kept between calls; any thread.
+// plug-ins, the Python package), as one archive, and the build id. Reads files; stateless; any
+// thread.
 #ifndef HVD_LAUNCHER_CHANNELS_BUNDLE_BUNDLE_H_
 #define HVD_LAUNCHER_CHANNELS_BUNDLE_BUNDLE_H_
 
@@ -12,9 +12,9 @@
 namespace hvd {
 
 // The build that `executable` belongs to, as 32 hexadecimal digits: a hash over the names of its
-// files, the contents of the Python package, and the names that the linker gave to programs and
-// libraries (their build ids, which survive strip). Costs a millisecond. A sentence when a file is
-// missing or cut off.
+// files, the contents of the Python package, and the linker's build ids of programs and libraries,
+// which survive strip. Takes about 1 ms. The error is one sentence about a missing or truncated
+// file.
 Result<std::string> InstalledBuildId(const std::string& executable);
 
 enum class Packing { kTar, kGzip };
@@ -24,9 +24,9 @@ struct Bundle {
   std::string sha256;  // of the bytes, in hexadecimal
 };
 
-// The tar that prints the bundle: bin/hvdrun, bin/py-spy if it lies beside that, lib/libhvd*.so and
-// lib/hvdrun/python/horovod, of the tree or wheel that `executable` belongs to. The bytes depend on
-// the contents of these files alone. GNU tar; no shell.
+// The tar command that writes the bundle to stdout: bin/hvdrun, bin/py-spy if present,
+// lib/libhvd*.so and lib/hvdrun/python/horovod, of the tree or wheel that `executable` belongs to.
+// The bytes depend only on the contents of these files. GNU tar; no shell.
 Result<std::vector<std::string>> BundleCommand(const std::string& executable, Packing packing);
 
 }  // namespace hvd

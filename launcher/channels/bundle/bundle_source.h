@@ -1,8 +1,8 @@
-// BundleSource: the bundle for whichever hosts want it, made once for all of them on first demand,
-// by tar. BundleFeed: how much of it one host was sent.
+// BundleSource: builds the bundle by tar on first demand and shares it among hosts. BundleFeed:
+// sends it to one host.
 //
-// Main thread only. The io_context outlives the source, and calls nothing any more when the source
-// ends.
+// Main thread only. The io_context outlives the source; no callback runs after the source's
+// destructor.
 #ifndef HVD_LAUNCHER_CHANNELS_BUNDLE_BUNDLE_SOURCE_H_
 #define HVD_LAUNCHER_CHANNELS_BUNDLE_BUNDLE_SOURCE_H_
 
@@ -31,14 +31,14 @@ class BundleSource {
   // From the start of tar to its end.
   static constexpr Duration kLimit = std::chrono::seconds(30);
 
-  // `executable` is hvdrun as it lies here, `family` that of all channels of this process.
+  // `executable`: this hvdrun. `family`: shared by all channels of this process.
   BundleSource(asio::io_context& io, std::string executable, std::shared_ptr<LocalFamily> family,
                Duration limit = kLimit);
   ~BundleSource();
   BundleSource(const BundleSource&) = delete;
   BundleSource& operator=(const BundleSource&) = delete;
 
-  // `taker` is called once, later than this call: with the bundle or one sentence.
+  // `taker` is called once, after this call has returned, with the bundle or a one-sentence error.
   void Get(Packing packing, Taker taker);
 
  private:
@@ -61,11 +61,11 @@ class BundleSource {
 // Pure: time is passed in.
 class BundleFeed {
  public:
-  // Progress is told this often.
+  // Interval of progress reports.
   static constexpr Duration kSay = std::chrono::milliseconds(500);
 
   void Begin(SharedBundle bundle);
-  // The bytes to send next; empty when there is nothing (more).
+  // The bytes to send next; empty: none left.
   std::string_view Outgoing() const;
   void Consume(size_t count) { sent_ += count; }
   // True at most every kSay, and only if more was sent since the last time.

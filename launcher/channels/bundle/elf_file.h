@@ -1,5 +1,4 @@
-// The id that the linker gave to a program or library, read without running it. ELF of 64 bits in
-// this machine's byte order. Pure: bytes in, a name or one sentence out.
+// The linker's build id of a program or library. 64-bit ELF in this machine's byte order. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_BUNDLE_ELF_FILE_H_
 #define HVD_LAUNCHER_CHANNELS_BUNDLE_ELF_FILE_H_
 
@@ -10,8 +9,8 @@
 
 namespace hvd {
 
-// The GNU build id in hexadecimal; empty: it was linked without. kInvalidArgument: no such file, or
-// one whose loaded part is cut off.
+// The GNU build id in hexadecimal; empty: linked without one. kInvalidArgument: not such an ELF
+// file, or its loaded part is truncated.
 Result<std::string> ElfBuildId(std::string_view bytes);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// Where the parts of an installation lie. Reads folders; any thread.
+// Locates the parts of an installation. Reads folders; any thread.
 #ifndef HVD_LAUNCHER_CHANNELS_BUNDLE_INSTALL_PATHS_H_
 #define HVD_LAUNCHER_CHANNELS_BUNDLE_INSTALL_PATHS_H_
 
@@ -6,7 +6,7 @@
 
 namespace hvd {
 
-// Where the parts of this installation lie, seen from the agent's host.
+// Paths of this installation on the agent's host.
 struct InstallPaths {
   std::string runtime;       // libhvd.so
   std::string python;        // the folder that holds the package `horovod`

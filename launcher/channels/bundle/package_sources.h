@@ -1,4 +1,4 @@
-// Where the sources of the package `horovod` lie. Reads a file; any thread.
+// Locates the sources of the package `horovod`. Reads a file; any thread.
 #ifndef HVD_LAUNCHER_CHANNELS_BUNDLE_PACKAGE_SOURCES_H_
 #define HVD_LAUNCHER_CHANNELS_BUNDLE_PACKAGE_SOURCES_H_
 
@@ -8,11 +8,11 @@
 
 namespace hvd {
 
-// The folder of the package. In a wheel, what PYTHONPATH of workers leads to is only a signpost.
+// The folder of the package. In a wheel, the workers' PYTHONPATH has only a stub that points to it.
 std::string PackageSources(const InstallPaths& paths);
 
-// A sentence where the distribution `horovod` is installed beside a wheel: each overwrites files of
-// the other's folder, and takes some along when it is removed. Empty: it is not.
+// A warning if the distribution `horovod` is installed along with a wheel of this project: each
+// overwrites files of the other, and uninstalling one removes files of both. Empty: it is not.
 std::string OverlaidPackage(const InstallPaths& paths);
 
 }  // namespace hvd

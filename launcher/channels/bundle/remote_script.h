@@ -1,6 +1,6 @@
-// The script that hvdrun has a shell on another host run: find this build of hvdrun there, ask for
-// the bundle where there is none, and become the agent. Beside it, the lines that the script says
-// and hears. Pure; bundle_source.h makes what is sent.
+// The script that a shell on another host runs for hvdrun: finds this build of hvdrun there,
+// requests the bundle if it is missing, and execs the agent; and the lines that script and hvdrun
+// exchange. Pure; bundle_source.h builds the bundle.
 //
 //   script                                hvdrun
 //   hvdrun-agent JOB wants gzip  ------>           (or tar, where the host has no gzip)
@@ -10,9 +10,9 @@
 // or, when the host cannot be used:  hvdrun-agent JOB cannot SENTENCE
 // before any of these, perhaps:      hvdrun-agent JOB skips PATH, because REASON
 //
-// A hvdrun that is installed there is run only if nobody but the user and root could have put it
-// there: they own it and all folders and links on the way to it, and nobody else may write there,
-// but for the user's private group.
+// An hvdrun installed there is run only if no one but the user and root could have placed it: they
+// own it and all folders and links on its path, and no one else may write there, except the user's
+// private group.
 #ifndef HVD_LAUNCHER_CHANNELS_BUNDLE_REMOTE_SCRIPT_H_
 #define HVD_LAUNCHER_CHANNELS_BUNDLE_REMOTE_SCRIPT_H_
 
@@ -26,26 +26,26 @@
 
 namespace hvd {
 
-// A node of a step that starts the agents of several.
+// A node of a step that starts several agents.
 struct AgentOfNode {
   std::string node, job_id;
 };
 
 struct RemoteAgent {
-  std::string executable;  // where hvdrun lies here, and perhaps there
+  std::string executable;  // path of hvdrun here, and perhaps there
   std::string job_id;      // its own; empty for a step
   std::string version;
   std::string build_id;
-  std::string machine;  // as uname -m says
+  std::string machine;  // from uname -m
   BundleUse bundle = BundleUse::kAuto;
   std::vector<AgentOfNode> step;  // empty: this command is for one agent
 };
 
-// One simple command for any login shell; sh does the rest. Below 6 KiB beside the executable's
+// One simple command that any login shell parses; it runs sh. Below 6 KiB plus the executable's
 // path and the nodes of a step.
 std::string RemoteAgentCommand(const RemoteAgent& agent);
 
-// The last line before the agent's own bytes, with its line break.
+// The last line before the agent's own bytes, including the line break.
 std::string AgentGreeting(const std::string& job_id);
 
 // The rest of a line of the script, after its greeting.
@@ -62,10 +62,10 @@ inline constexpr const char* kSkipAdvice =
     "only the user and root may own that and write there: use chown or chmod go-w, or install "
     "hvdrun elsewhere";
 
-// The header before the bytes of a bundle. The line break ends whatever was on its way already.
+// The header of a bundle. Its leading line break ends any partial line already sent.
 std::string BundleHeader(const Bundle& bundle);
 
-// One word for any shell.
+// Quotes a word for any shell.
 std::string ShellWord(const std::string& word);
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// How the driver (or the doctor) reaches the agent of a host: the channel, and the other things
-// that may travel to that host. ChannelFactory is the interface that makes it.
+// How the driver (or the doctor) reaches the agent of a host: the channel, the bundle and side
+// commands. ChannelFactory is the interface that creates it.
 #ifndef HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_
 #define HVD_LAUNCHER_CHANNELS_FACTORY_CHANNEL_FACTORY_H_
 
@@ -19,13 +19,13 @@ namespace hvd {
 
 struct HostTransport {
   std::unique_ptr<HostChannel> channel;
-  // The line before the agent's first byte, which ends what a login shell prints; empty: there is
-  // no shell.
+  // The line before the agent's first byte, after anything that a login shell prints; empty: no
+  // shell.
   std::string greeting;
-  // For a host that asks for hvdrun before the greeting; null: hvdrun is never sent there.
+  // Serves a host that requests hvdrun before the greeting; null: hvdrun is never sent.
   std::shared_ptr<BundleSource> bundles;
-  // Makes a channel of its own to the same host for a side command, with hvdrun at the path that
-  // its agent reported; null: none can be made. `hvdrun agent --resume` prints the greeting, or
+  // Creates a separate channel to the same host for a side command, with hvdrun at the path that
+  // its agent reported; null: not possible. `hvdrun agent --resume` prints the greeting, or
   // `no_agent_text`.
   std::function<std::unique_ptr<HostChannel>(SideCommand side_command, const AgentPath& there)>
       side_command;
@@ -35,10 +35,10 @@ struct HostTransport {
 class ChannelFactory {
  public:
   virtual ~ChannelFactory() = default;
-  // For a host of the plan, by its number. The transport's channels run on `io`, end before it,
-  // and do not outlive the factory.
+  // For a host of the plan, by its number. The channels run on `io` and outlive neither it nor the
+  // factory.
   virtual HostTransport Make(asio::io_context& io, uint32_t host) = 0;
-  // More hosts, with the next numbers, which are opened together.
+  // Adds hosts with the next numbers, which will be opened together.
   virtual void Add(const std::vector<HostSlots>& hosts) = 0;
 };
 

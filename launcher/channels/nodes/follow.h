@@ -1,5 +1,5 @@
-// What runs on every node but node 0 (README): dials node 0, has a shell run what it orders, ends
-// with the job. Blocks; the main thread.
+// Runs on every node except node 0 (README): dials node 0, runs its order in a shell, ends with the
+// job. Blocks; main thread.
 #ifndef HVD_LAUNCHER_CHANNELS_NODES_FOLLOW_H_
 #define HVD_LAUNCHER_CHANNELS_NODES_FOLLOW_H_
 
@@ -16,11 +16,11 @@ struct FollowOptions {
   uint16_t port = 0;
   std::string key;  // of the group
   uint32_t node = 0;
-  Duration patience;  // without node 0
+  Duration patience;  // how long to wait for node 0
   std::function<void(const std::string& sentence)> say;
 };
 
-// The exit code: that of the job; 1 where node 0 is not there in time, 128 + n after a signal.
+// Returns the exit code of the job; 1 if node 0 does not appear in time, 128 + n after signal n.
 int FollowNode(FollowOptions options);
 
 }  // namespace hvd

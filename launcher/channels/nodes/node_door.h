@@ -1,5 +1,5 @@
-// NodeDoor: node 0's end of the connections that other nodes make (README): those that wait, and
-// the channels that take them.
+// NodeDoor: node 0's end of the connections from other nodes (README): waiting connections, and the
+// channels that use them.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_CHANNELS_NODES_NODE_DOOR_H_
@@ -20,19 +20,19 @@
 
 namespace hvd {
 
-// The connections of nodes that wait for an order; they outlive the io_context of a job, so that
-// the nodes hear of its end.
+// Connections of nodes that wait for an order; they outlive the io_context of a job, so that the
+// nodes can be told of its end.
 struct WaitingNodes {
   std::string key;  // of the group
   uint16_t port = 0;
-  std::vector<std::string> names;        // of all nodes, node 0 among them
+  std::vector<std::string> names;        // of all nodes, including node 0
   std::map<uint32_t, SealedLine> lines;  // by node
 
-  // 0: there is no other node of this name.
+  // 0: no other node has this name.
   uint32_t NumberOf(const std::string& name) const;
 };
 
-// Tells the nodes that the job is over. Waits at most `limit` for those that dial just now.
+// Tells the nodes that the job is over. Waits at most `limit` for nodes that are still dialing.
 void EndNodes(WaitingNodes& waiting, int code, Duration limit);
 
 class NodeDoor final : public std::enable_shared_from_this<NodeDoor>, private MeshConnectorOwner {
@@ -41,21 +41,22 @@ class NodeDoor final : public std::enable_shared_from_this<NodeDoor>, private Me
   NodeDoor(asio::io_context& io, const Clock& clock, std::shared_ptr<WaitingNodes> waiting);
   ~NodeDoor() override;
 
-  // Not ok: nothing listens. Once.
+  // Starts to listen. Call once.
   Status Listen();
-  // A channel to the node of this name, which has a shell run the command there.
+  // A channel that runs `command` in a shell on the node of this name.
   std::unique_ptr<HostChannel> Reach(const std::string& name, std::string command);
 
  private:
   class Channel;
 
   void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) override;
-  void Unreachable(uint32_t, Status) override {}  // it dials nobody
+  void Unreachable(uint32_t, Status) override {}  // never dials
 
   asio::io_context& io_;
   const Clock& clock_;
   const std::shared_ptr<WaitingNodes> waiting_;
-  std::map<uint32_t, Channel*> takers_;  // that wait for a connection; owned by those who reach
+  std::map<uint32_t, Channel*>
+      takers_;  // channels waiting for a connection; owned by the callers of Reach
   std::unique_ptr<ConnectorLoop> loop_;
   Status listening_;
 };

@@ -1,4 +1,4 @@
-// The first line that node 0 says on a connection of a node. Pure.
+// The first line that node 0 sends on a node's connection. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_NODES_NODE_WORDS_H_
 #define HVD_LAUNCHER_CHANNELS_NODES_NODE_WORDS_H_
 
@@ -10,12 +10,13 @@
 
 namespace hvd {
 
-// Its own, so that no connection of a world, of the tree or of a step passes for one of these.
+// Reserved, so that no connection of a world, of the tree or of a step is mistaken for one of
+// these.
 inline constexpr uint64_t kNodeGeneration = ~uint64_t{0} - 2;
 
 struct NodeOrder {
   std::optional<std::string> command;  // for a shell; nothing: the job is over
-  int code = 0;                        // with which it ended
+  int code = 0;                        // exit code of the job
 };
 std::string OrderText(const NodeOrder& order);
 
@@ -24,11 +25,11 @@ class OrderReader {
  public:
   static constexpr size_t kMostCommand = 1 << 20;
 
-  // True once the order is whole, or is none.
+  // True once the order is complete or invalid.
   bool Add(std::string_view bytes);
-  // Nothing: the stream began with something else.
+  // Nothing: the stream did not begin with an order.
   const std::optional<NodeOrder>& order() const { return order_; }
-  // The bytes behind the order.
+  // The bytes after the order.
   const std::string& rest() const { return held_; }
 
  private:

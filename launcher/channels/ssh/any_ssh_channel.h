@@ -1,6 +1,6 @@
-// AnySshChannel: an agent on another host, by whichever way reaches it: asks the user's ssh
-// configuration, then libssh2 in this process, or the ssh program where only that can do it, also
-// after libssh2 has failed. Main thread only.
+// AnySshChannel: an agent on another host over SSH: reads the user's ssh configuration, then uses
+// libssh2 in this process, or the ssh program where only that can do it or may succeed after
+// libssh2 has failed. Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_ANY_SSH_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_ANY_SSH_CHANNEL_H_
 
@@ -15,7 +15,7 @@
 
 namespace hvd {
 
-// Makes the channel that runs the ssh program; `why` says what only that can do, for --verbose.
+// Creates the channel that runs the ssh program; `why` it is needed, for --verbose.
 using MakeSshProgramChannel =
     std::function<std::unique_ptr<HostChannel>(const SshHost& host, const std::string& why)>;
 

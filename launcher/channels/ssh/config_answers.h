@@ -1,6 +1,5 @@
-// ConfigAnswers: the answers of `ssh -G` about hosts, asked once for all hosts that the same lines
-// of the user's configuration are for. Reads the configuration files when first asked. Main thread
-// only.
+// ConfigAnswers: caches answers of `ssh -G`: one query for all hosts that match the same lines of
+// the user's configuration. Reads the configuration files on first use. Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_CONFIG_ANSWERS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_CONFIG_ANSWERS_H_
 
@@ -21,7 +20,7 @@ class ConfigAnswers {
   // Runs `ssh -G`; calls back later.
   using Ask = std::function<void(const SshHost& host, OnAnswer done)>;
 
-  // Calls back later, or at once where the answer is known. Outlives what it asks for.
+  // Calls back later, or at once if the answer is known. Must outlive its queries.
   void Get(const SshHost& host, const Ask& ask, OnAnswer done);
 
  private:
@@ -30,7 +29,7 @@ class ConfigAnswers {
     OnAnswer done;
   };
   struct Shared {
-    std::string of;  // the host that is asked for
+    std::string of;  // the host queried
     bool known = false;
     Result<std::string> answer = Internal("not asked yet");
     std::vector<Waiting> waiting;
@@ -40,7 +39,7 @@ class ConfigAnswers {
   static void Share(const Shared& shared, const SshHost& host, const Ask& ask, OnAnswer done);
 
   std::map<std::string, SshConfigChoices> choices_;  // by config file
-  std::map<std::string, Shared> shared_;             // by all that the answer depends on
+  std::map<std::string, Shared> shared_;             // by everything that the answer depends on
 };
 
 }  // namespace hvd

@@ -1,6 +1,6 @@
-// How many logins may be under way at one sshd. It drops connections that are not logged in yet
-// when there are too many (MaxStartups, 10 by default). So hvdrun stays below that number, and
-// tries again where others have reached it. Pure; one thread.
+// Limits concurrent logins at one sshd, which drops unauthenticated connections above MaxStartups
+// (10 by default). hvdrun stays below that, and retries if other clients have reached it. Pure; one
+// thread.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_HANDSHAKE_GATE_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_HANDSHAKE_GATE_H_
 
@@ -25,9 +25,9 @@ class HandshakeGate {
 
   // True: begin now. False: the ticket waits until a Leave returns it.
   bool Enter(const std::string& address, Ticket ticket);
-  // The login is over, or is not wanted any more. Returns the tickets whose turn it is now.
+  // The login is complete or cancelled. Returns the tickets that may begin now.
   std::vector<Ticket> Leave(const std::string& address, Ticket ticket);
-  // The server at the address dropped one: half as many at a time from now on.
+  // The server dropped a connection: halves its limit.
   void NoteRefusal(const std::string& address);
 
  private:
@@ -42,13 +42,12 @@ class HandshakeGate {
   std::map<std::string, Server> servers_;
 };
 
-// When to try one host again after refusals: 0.1 s, 0.2 s ... 2 s later, each time up to half as
-// much more or less.
+// Backoff after refusals by one host: 0.1 s, 0.2 s ... 2 s, each with jitter of up to +-50 %.
 class RefusalPatience {
  public:
   explicit RefusalPatience(Duration limit = std::chrono::seconds(25)) : limit_(limit) {}
 
-  // `chance`, from 0 to 1, is the jitter. Nothing: it has been going on for too long.
+  // `chance`, 0 to 1: the jitter. Nothing: the limit has passed; give up.
   std::optional<Duration> OnRefusal(TimePoint now, double chance);
   int refusals() const { return refusals_; }
 

@@ -1,5 +1,5 @@
-// The known_hosts files on this machine: read once for all hosts that name the same ones, and
-// written where a new key is accepted. discovery/known_hosts.h has what is in them. One thread.
+// The known_hosts files on this machine: read once for all hosts that use the same files, and
+// appended to when a new key is accepted. discovery/known_hosts.h parses them. One thread.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_KNOWN_HOSTS_FILES_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_KNOWN_HOSTS_FILES_H_
 
@@ -17,7 +17,7 @@ namespace hvd {
 class KnownHostsFiles {
  public:
   const KnownHosts& Of(const SshConfig& config);
-  // Appends the key to the first of the user's files (0600, its folder 0700 if it has to be made).
+  // Appends the key to the first of the user's files (0600; creates its folder as 0700).
   Status Accept(const SshConfig& config, std::string_view key);
 
  private:

@@ -1,5 +1,5 @@
-// NameLookup: names to addresses, many at once. getaddrinfo blocks, for seconds where a name server
-// is silent, so it runs in threads of its own; these are never waited for, so that hvdrun can end
+// NameLookup: resolves host names concurrently. getaddrinfo blocks, for seconds if a name server
+// does not answer, so it runs in its own threads; these are never joined, so that hvdrun can exit
 // at any time.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_NAME_LOOKUP_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_NAME_LOOKUP_H_
@@ -26,9 +26,9 @@ struct FoundAddress {
 };
 
 struct LookupResult {
-  std::vector<FoundAddress> addresses;  // in the order in which to try them
-  std::string reason;                   // why there are none
-  bool may_pass = false;                // a name server may know better later
+  std::vector<FoundAddress> addresses;  // in the order to try them
+  std::string reason;                   // why there are no addresses
+  bool may_pass = false;                // transient: may resolve later
 };
 
 class NameLookup {
@@ -37,8 +37,7 @@ class NameLookup {
 
   explicit NameLookup(asio::io_context& io);
 
-  // `family`: AF_UNSPEC, AF_INET or AF_INET6. `done` is called once, later, in the thread of the
-  // io_context.
+  // `family`: AF_UNSPEC, AF_INET or AF_INET6. `done` is called once, later, on the io_context.
   void Find(const std::string& name, uint16_t port, int family, Done done);
 
  private:

@@ -1,6 +1,6 @@
-// Which algorithms our own SSH client offers a server: those that the user's ssh configuration
-// allows, in the user's order, less those that OpenSSH has dropped from its defaults and those that
-// libssh2 does not know. Pure.
+// The algorithms that hvdrun's SSH client offers: those allowed by the user's ssh configuration, in
+// its order, without those that OpenSSH has removed from its defaults or that libssh2 does not
+// support. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_ALGORITHMS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_ALGORITHMS_H_
 
@@ -11,7 +11,7 @@
 
 namespace hvd {
 
-// By their names in the protocol, the most liked first.
+// Protocol names, most preferred first.
 struct SshAlgorithms {
   std::vector<std::string> key_exchange;
   std::vector<std::string> host_keys;
@@ -23,16 +23,16 @@ struct SshAlgorithms {
 
 bool Holds(const std::vector<std::string>& list, const std::string& name);
 
-// The best that both OpenSSH offers by default and libssh2 1.10 knows. Its host keys are those that
-// libssh2 can check.
+// Algorithms that OpenSSH offers by default and libssh2 1.10 supports. Host keys: those that
+// libssh2 can verify.
 const SshAlgorithms& AlgorithmsWeKnow();
 
-// `known_types`: of the host's keys in known_hosts; these are asked for first. A list may be empty:
+// `known_types`: of the host's keys in known_hosts; these are offered first. A list may be empty:
 // see NothingLeft.
 SshAlgorithms AlgorithmsToOffer(const SshConfig& config,
                                 const std::vector<std::string>& known_types);
 
-// The keyword of the first list that is empty, "Ciphers"; "" when each has something.
+// The configuration keyword of the first empty list, such as "Ciphers"; "": none is empty.
 std::string NothingLeft(const SshAlgorithms& offer);
 
 }  // namespace hvd

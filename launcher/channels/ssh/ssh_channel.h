@@ -1,6 +1,6 @@
 // SshChannel: an agent on another host, by SSH inside this process: no ssh program, no thread, no
 // prompt. All channels of a process run in the thread of the io_context. ssh_session has the
-// protocol, byte_pump the socket; this is the order of events, as one coroutine.
+// protocol, byte_pump the socket; this is the sequence of steps, as one coroutine.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_CHANNEL_H_
 
@@ -17,11 +17,11 @@ namespace hvd {
 
 struct SshRequest {
   SshConfig config;
-  std::string config_file;  // for the ssh program that goes through jump hosts; "": the usual ones
-  std::string command;      // for the login shell of the other side
+  std::string
+      config_file;      // for the ssh program that connects through jump hosts; "": default files
+  std::string command;  // for the remote login shell
   UnknownHostKeys unknown_keys = UnknownHostKeys::kAsConfigured;
-  // For each stage on the way. By default there is none: the observer has limits and kills what is
-  // too slow.
+  // Limit of each stage. None by default: the observer kills channels that are too slow.
   Duration stage_limit = kNoLimit;
 
   static constexpr Duration kNoLimit = Duration::max();
@@ -36,11 +36,10 @@ class SshChannel final : public HostChannel {
   void Open(ChannelObserver& observer) override;
   size_t Write(std::string_view bytes) override;
   void Close() override;
-  // Cuts the connection. The command at the other side notices by the end of its stdin.
+  // Closes the connection. The remote command notices by the end of its stdin.
   void Kill() override;
 
-  // After the end: the things that the ssh program might do and this cannot, in words; "" when it
-  // would fare no better.
+  // After the end: what the ssh program can do that this cannot, as text; "": it would not help.
   const std::string& ssh_might() const;
 
  private:

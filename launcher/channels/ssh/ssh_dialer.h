@@ -1,5 +1,5 @@
-// SshDialer: from the name of a host to a socket that its SSH server is at the other end of. Looks
-// the name up, stands in line at the gate of each address and connects, or starts the proxy.
+// SshDialer: from a host name to a socket connected to its SSH server. Resolves the name, queues at
+// the gate of each address and connects, or starts the proxy.
 //
 // Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_DIALER_H_
@@ -22,27 +22,27 @@ namespace hvd {
 
 class SshDialer {
  public:
-  // `hub` and `config` outlive this object. `config_file`: for the ssh program that goes through
-  // jump hosts; "": the usual ones.
+  // `hub` and `config` outlive this object. `config_file`: for the ssh program that connects
+  // through jump hosts; "": default files.
   SshDialer(SshHub& hub, const SshConfig& config, std::string config_file,
             std::shared_ptr<StageWait> wait);
 
-  // False: the reason is set. Nothing is asked where a proxy does it.
+  // False: the reason is set. Does nothing if a proxy resolves the name.
   asio::awaitable<bool> Resolve();
-  // Invalid: the reason is set, or somebody has ended it.
+  // Invalid: the reason is set, or it was aborted.
   asio::awaitable<UniqueFd> Connect();
-  // The login is over: another one may begin at this address.
+  // The login is complete: another one may begin at this address.
   void LeaveGate();
-  // The server has too many at its connection.
+  // The server has too many unauthenticated connections.
   void NoteRefusal() { hub_.NoteRefusal(gate_); }
   // Leaves the gate and ends the proxy.
   void HangUp();
 
   const SshPlace& place() const { return place_; }
-  // A name server may know the host later.
+  // The name may resolve later.
   bool may_pass() const { return may_pass_; }
-  // Takes what the proxy has said into place(). `over`: the stream has ended, and the proxy's words
-  // about that may come a little later.
+  // Stores the proxy's stderr in place(). `over`: the stream has ended; waits briefly for the
+  // proxy's explanation.
   asio::awaitable<void> ReceiveProxy(bool over);
   bool proxy_running() const { return proxy_ && proxy_->running(); }
 

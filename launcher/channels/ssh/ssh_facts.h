@@ -1,4 +1,4 @@
-// The facts from this machine's files on which the choice of the way to a host depends.
+// The facts from this machine's files that determine how a host is reached (ssh_method.h).
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_FACTS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_FACTS_H_
 
@@ -10,10 +10,10 @@
 
 namespace hvd {
 
-// Looks at identity files and certificates.
+// Reads identity files and certificates.
 SshFacts LookUpFacts(const SshConfig& config, const KnownHosts& known);
 
-// The socket of the user's agent; "" when there is none.
+// The socket of the user's ssh-agent; "": none.
 std::string AgentSocket(const SshConfig& config);
 
 }  // namespace hvd

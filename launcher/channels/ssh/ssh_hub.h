@@ -1,6 +1,6 @@
-// SshHub: the parts that the ssh channels of one process share: the gate before each server, the
-// lookups of names, the user's configuration, the files of known hosts, and the watch over the
-// programs that the channels start (ssh -G, proxies). Main thread only.
+// SshHub: what the ssh channels of one process share: the login gate of each server, name lookups,
+// the user's configuration, the known_hosts files, and supervision of the programs that channels
+// start (ssh -G, proxies). Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_HUB_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_HUB_H_
 
@@ -37,14 +37,14 @@ class SshHub : public std::enable_shared_from_this<SshHub> {
   HandshakeGate::Ticket EnterGate(const std::string& address, std::function<void()> on_turn);
   void LeaveGate(const std::string& address, HandshakeGate::Ticket ticket);
   void NoteRefusal(const std::string& address) { gate_.NoteRefusal(address); }
-  // A line for the user, however many hosts it is about; "" is none.
+  // Shows each distinct warning once; ignores "".
   void WarnOnce(const std::string& sentence);
-  // From 0 to 1.
+  // Uniform in 0 to 1.
   double Chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
 
   // `on_exit` is called once, later, with the wait status.
   void WatchChild(pid_t pid, std::function<void(int status)> on_exit);
-  // Ends its whole process group, if it has not ended; on_exit still comes.
+  // Kills its process group, if it has not ended; on_exit is still called.
   void KillChild(pid_t pid);
 
  private:

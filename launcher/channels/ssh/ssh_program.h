@@ -1,5 +1,5 @@
-// Runs the ssh program for what it knows better than we do: the user's configuration (ssh -G), and
-// ways through other hosts (ssh -W, ProxyCommand). Main thread only.
+// Runs the ssh program to read the user's configuration (ssh -G) and to connect through other hosts
+// (ssh -W, ProxyCommand). Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_PROGRAM_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_PROGRAM_H_
 
@@ -20,21 +20,21 @@ namespace hvd {
 
 // `ssh -G ... -- name`. Pure.
 std::vector<std::string> AskConfigCommand(const SshHost& host);
-// The command line of ssh for config.proxy_jump or proxy_command, with a connection to the host on
-// its stdin and stdout; empty when there is no proxy. Pure.
+// The command line for config.proxy_jump or proxy_command, whose stdin and stdout are a connection
+// to the host; empty: no proxy. Pure.
 std::vector<std::string> ProxyCommand(const SshConfig& config, const std::string& config_file);
 
-// A program with its stdin and stdout at one end of a socket pair, or only its stdout read, and the
-// end of its stderr kept.
+// A program with stdin and stdout on a socket pair, or with its stdout collected; the tail of its
+// stderr is kept.
 class SshProgram : public std::enable_shared_from_this<SshProgram> {
  public:
   explicit SshProgram(SshHub& hub) : hub_(hub) {}
 
-  // It has ended, and all of its output was read; status as of wait.
+  // Called after it has ended and all of its output was read, with the wait status.
   using OnEnd = std::function<void(const SshProgram& program, int status)>;
-  // The hub keeps it while it runs; so `on_end` must not keep the hub.
+  // The hub owns a reference while it runs, so `on_end` must not own the hub.
   Status Start(const std::vector<std::string>& argv, OnEnd on_end);
-  // Our end of the socket pair. Until it is taken, output() has all of stdout.
+  // hvdrun's end of the socket pair. If not taken, stdout is collected in output().
   UniqueFd TakeSocket() { return std::move(socket_); }
   void Collect();
   void Kill();
@@ -51,7 +51,7 @@ class SshProgram : public std::enable_shared_from_this<SshProgram> {
 
   SshHub& hub_;
   OnEnd on_end_;
-  std::shared_ptr<SshProgram> kept_;  // itself, after it has ended and before all was read
+  std::shared_ptr<SshProgram> kept_;  // itself, between its end and the end of its output
   UniqueFd socket_;
   std::unique_ptr<BytePump> output_pump_, error_pump_;
   std::string output_, errors_;
@@ -63,8 +63,7 @@ class SshProgram : public std::enable_shared_from_this<SshProgram> {
 void KeepTail(std::string& tail, std::string_view bytes);
 
 using OnSshConfig = std::function<void(Result<SshConfig>)>;
-// Calls back later. Where there is no ssh program, the answer is what OpenSSH does without any
-// configuration.
+// Calls back later. Without an ssh program the answer is OpenSSH's defaults.
 void AskSshConfig(const std::shared_ptr<SshHub>& hub, const SshHost& host, OnSshConfig done);
 
 }  // namespace hvd

@@ -1,7 +1,6 @@
 // SshSession: the SSH protocol as bytes in and bytes out, by libssh2. Owns no socket and never
-// waits: libssh2 is given two buffers in place of one, so that it can never be stopped in the
-// middle of a packet, and "more" always means "what the server says next". One thread. Also the
-// only place that knows libssh2.
+// blocks: libssh2 works on two memory buffers, so that it never stops in the middle of sending a
+// packet, and kMore always means more bytes from the server. One thread. The only user of libssh2.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_SSH_SESSION_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_SSH_SESSION_H_
 
@@ -21,8 +20,8 @@ class SshSession {
  public:
   enum class Step {
     kDone,
-    kMore,    // call again when there is more from the server
-    kFailed,  // error() says why
+    kMore,    // call again after more bytes from the server
+    kFailed,  // see error()
   };
 
   SshSession();
@@ -33,9 +32,9 @@ class SshSession {
   // ---- the two buffers
   void Feed(std::string_view bytes);
   void FeedEnd();  // the connection is gone
-  // Nothing more will come: the connection is gone, or the server has said goodbye.
+  // No more bytes will arrive: the connection is gone, or the server has disconnected.
   bool gone() const { return fed_end_ || !goodbye_.empty(); }
-  // The server's words at parting, if any.
+  // The text of the server's disconnect message, if any.
   const std::string& goodbye() const { return goodbye_; }
   std::string_view Outgoing() const { return std::string_view(out_).substr(out_begin_); }
   void Consume(size_t count);
@@ -43,18 +42,18 @@ class SshSession {
   // ---- in this order
   // False: libssh2 knows none of one kind; error() says so.
   bool Offer(const SshAlgorithms& algorithms);
-  // `fd` is only looked at, never read or written.
+  // `fd` is never read or written.
   Step Handshake(int fd);
-  // The words of a server that did not begin with "SSH-"; at most a line.
+  // What a server that is not SSH sent first; at most a line.
   const std::string& opening() const { return opening_; }
   bool is_ssh_server() const { return opening_.starts_with("SSH-"); }
-  // The blob that the server showed and proved to own.
+  // The server's verified public key.
   std::string HostKey() const;
 
-  // Which ways to log in the server offers this user.
+  // The authentication methods that the server offers this user.
   Step AskMethods(const std::string& user, std::vector<std::string>* methods);
-  // The signature, or nothing while it is still being made (then call Login again when it is
-  // there), or "" if there is none to be had.
+  // Returns the signature, nothing while it is pending (call Login again later), or "" if it
+  // failed.
   using Signer = std::function<std::optional<std::string>(std::string_view data)>;
   // `login_blob`: see LoginBlob.
   Step Login(const std::string& user, const std::string& login_blob, const Signer& signer);
@@ -66,25 +65,25 @@ class SshSession {
   // ---- while the command runs
   // Takes what the server's window has room for.
   size_t Write(std::string_view bytes);
-  // Whether Write would take anything.
+  // Whether Write would accept anything.
   bool HasRoom() const;
   void SendEof();
   enum class Source { kStdout, kStderr };
-  // Bytes read into the buffer; 0: nothing for now.
+  // Number of bytes read; 0: none now.
   size_t Read(Source source, char* buffer, size_t room);
-  // A line of the protocol that means nothing, so that no router forgets the connection.
+  // Sends an SSH ignore message, so that no NAT or firewall drops the idle connection.
   void KeepAlive();
 
   struct End {
-    std::string signal;  // "KILL"; before the code, which is 0 then
+    std::string signal;  // "KILL"; if set, `code` is 0
     int code = 0;
   };
-  // When the command has ended and everything it wrote was read.
+  // Set once the command has ended and all of its output was read.
   std::optional<End> Ended();
-  // Says goodbye to the server.
+  // Sends a disconnect message.
   void Disconnect();
 
-  // After a failed Handshake: the server has no algorithms in common with libssh2.
+  // After a failed Handshake: no algorithms in common with the server.
   bool could_not_agree() const;
   std::string error() const;
 

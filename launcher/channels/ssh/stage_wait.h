@@ -1,6 +1,6 @@
-// StageWait: how far a coroutine has come that opens a channel, and its only way to wait. Whatever
-// happens sets a variable and calls Wake; the coroutine goes on when its condition is true, its
-// stage has lasted too long, or somebody has ended it.
+// StageWait: the stage of a coroutine that opens a channel, and its only means to wait. Event
+// handlers set a variable and call Wake; the coroutine continues when its condition is true, its
+// stage has timed out, or it was aborted.
 //
 // Main thread only.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_STAGE_WAIT_H_
@@ -24,7 +24,7 @@ class StageWait {
  public:
   struct Hooks {
     std::function<void(ChannelStage)> entered;
-    // The reason of the end: nothing happened in this stage for as long as it may last.
+    // The reason for a timeout in this stage.
     std::function<std::string(ChannelStage)> too_long;
   };
 
@@ -33,31 +33,31 @@ class StageWait {
       : clock_(clock), limit_(limit), hooks_(std::move(hooks)), wake_(io) {}
 
   ChannelStage stage() const { return stage_; }
-  // Begins the stage and its time.
+  // Enters the stage and restarts its timer.
   void Enter(ChannelStage stage);
-  // The stage as the end reports it; its time goes on.
+  // Changes the reported stage; the timer keeps running.
   void Rename(ChannelStage stage) { stage_ = stage; }
-  // The stage has all of its time again.
+  // Restarts the stage's timer.
   void Restart() { end_ = In(limit_); }
   void EndAt(TimePoint end) { end_ = end; }
   TimePoint end() const { return end_; }
-  // So long from now; Duration::max(): never.
+  // `limit` from now; Duration::max(): never.
   TimePoint In(Duration limit) const;
   TimePoint Now() const { return clock_.Now(); }
 
   void Wake() { wake_.cancel(); }
-  // The first reason of an end stays. Returns false.
+  // Sets the reason unless one is set. Returns false.
   bool Fail(std::string reason);
-  // Ends every wait, now and later.
+  // Ends all current and later waits.
   void Abort(std::string reason);
-  // The rest cannot be hurried by an Abort that came before.
+  // An earlier Abort no longer ends waits.
   void ForgetAbort() { aborted_ = false; }
   bool aborted() const { return aborted_; }
   bool failed() const { return failed_; }
   const std::string& reason() const { return reason_; }
   void set_reason(std::string reason) { reason_ = std::move(reason); }
 
-  // Whether the condition came true. `until` passed: false, and no failure yet.
+  // Whether the condition became true before `until`; a timeout sets no reason.
   template <typename Condition>
   asio::awaitable<bool> WaitFor(Condition condition, TimePoint until) {
     while (!aborted_ && !condition()) {
@@ -66,7 +66,7 @@ class StageWait {
     }
     co_return !aborted_;
   }
-  // Whether the condition came true within the stage's time; if not, the reason is set.
+  // Whether the condition became true within the stage's time; if not, the reason is set.
   template <typename Condition>
   asio::awaitable<bool> Until(Condition condition) {
     while (!aborted_ && !condition()) {

@@ -1,6 +1,5 @@
-// AgentStep: one step of a scheduler that starts the agents of many hosts (README). The hosts that
-// are opened together share it; the channel of each ends by itself, and the step with the last of
-// them.
+// AgentStep: one step of a scheduler that starts the agents of many hosts (README). Hosts opened
+// together share it; their channels end independently, and the step with the last of them.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_CHANNELS_STEP_AGENT_STEP_H_
@@ -26,13 +25,13 @@ namespace hvd {
 
 struct StepHost {
   uint32_t number = 0;  // of the plan
-  std::string name;     // as the scheduler knows it
+  std::string name;     // in the scheduler
 };
 
-// How the scheduler starts a step, and the meaning of its words. Pure functions.
+// How the scheduler starts a step, and how to interpret its output. Pure functions.
 struct StepProgram {
   std::function<std::vector<std::string>(const std::vector<StepHost>&)> command;
-  // Of one host or its task, from its words so far; nothing as long as they live.
+  // The end of one host or its task, from the output so far; nothing while they live.
   std::function<std::optional<ChannelEnd>(const std::string& said, const std::string& host)>
       read_words;
   std::function<ChannelEnd(const CommandEnd&, const std::string& host)> read_end;
@@ -44,7 +43,7 @@ struct AgentStepOptions {
   std::function<Result<MeshListener>()> listen;
   // From an agent's line on the step's stdout to its connection.
   Duration patience = std::chrono::seconds(6);
-  // The channels carry what the step has printed before the agents' own bytes.
+  // Channels begin with the step's output that precedes the agents' bytes.
   bool greets = true;
 };
 
@@ -57,15 +56,15 @@ class AgentStep final : public std::enable_shared_from_this<AgentStep>,
             std::shared_ptr<LocalFamily> family);
   ~AgentStep() override;
 
-  // The step starts right after the first channel is opened, with the hosts whose channels are
-  // open by then. The end of a later one, and of one whose agent does not connect, may pass
-  // (ChannelEnd::may_pass): another way may be open.
+  // The step starts right after the first channel is opened, with the hosts whose channels are open
+  // by then. A later host, or one whose agent does not connect, ends with ChannelEnd::may_pass:
+  // another route may work.
   std::unique_ptr<HostChannel> Join(StepHost host);
 
  private:
   class Member;
 
-  // Of the step's own program.
+  // ChannelObserver, for the step's own program.
   void OnStage(ChannelStage) override {}
   void OnBytes(std::string_view bytes) override;
   void OnWritable() override { SendInvitation(); }
@@ -73,7 +72,7 @@ class AgentStep final : public std::enable_shared_from_this<AgentStep>,
   void OnCommandOutput(const std::string& said);
 
   void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) override;
-  void Unreachable(uint32_t, Status) override {}  // it dials nobody
+  void Unreachable(uint32_t, Status) override {}  // never dials
 
   void OnMemberOpen(Member& member);
   void OnMemberOver(bool by_force);
@@ -88,14 +87,14 @@ class AgentStep final : public std::enable_shared_from_this<AgentStep>,
   const Clock& clock_;
   const AgentStepOptions options_;
   const std::shared_ptr<LocalFamily> family_;
-  std::map<uint32_t, Member*> members_;  // that are open, by host; owned by those who joined
+  std::map<uint32_t, Member*> members_;  // open channels, by host; owned by the callers of Join
   bool asked_ = false, started_ = false, told_ = false;
   std::string unsent_;  // of the invitation
   StepLines lines_;
   std::unique_ptr<ConnectorLoop> door_;
   std::unique_ptr<CommandChannel> command_;
-  CommandEnd end_;     // of the program, as far as it is known
-  bool over_ = false;  // the program has ended, or never began
+  CommandEnd end_;     // of the program, as far as known
+  bool over_ = false;  // the program has ended or failed to start
 };
 
 }  // namespace hvd

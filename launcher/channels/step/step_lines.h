@@ -1,5 +1,5 @@
-// The lines that a step of many agents prints: each begins with "hvdrun-agent ID", as the script on
-// the host writes it (remote_script.h). Pure.
+// The lines that a step of many agents prints: each begins with "hvdrun-agent ID", printed by the
+// script on the host (remote_script.h). Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_STEP_STEP_LINES_H_
 #define HVD_LAUNCHER_CHANNELS_STEP_STEP_LINES_H_
 
@@ -11,12 +11,12 @@ namespace hvd {
 
 struct StepLine {
   std::string agent_job_id;
-  std::string words;  // after the id; empty: the agent begins
+  std::string words;  // after the id; empty: the agent starts
 };
 // Without the line break; nothing for any other line.
 std::optional<StepLine> ReadStepLine(std::string_view line);
 
-// Cuts a stream into lines. A line that is too long for any of ours is dropped.
+// Splits a stream into lines. Drops lines longer than kLongest.
 class StepLines {
  public:
   static constexpr size_t kLongest = 64 * 1024;

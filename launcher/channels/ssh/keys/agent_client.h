@@ -1,5 +1,5 @@
-// AgentClient: a conversation with the user's ssh-agent, without waiting for it: it may ask its
-// user first. One thread.
+// AgentClient: asynchronous client of the user's ssh-agent, which may prompt its user first. One
+// thread.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_KEYS_AGENT_CLIENT_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_KEYS_AGENT_CLIENT_H_
 
@@ -14,14 +14,14 @@ namespace hvd {
 
 class AgentClient {
  public:
-  // `changed` is called from the io_context when there is an answer, or will never be one.
+  // `changed` is called from the io_context when an answer has arrived or the agent is gone.
   AgentClient(asio::io_context& io, const std::string& socket_path, std::function<void()> changed);
 
   bool gone() const { return !pump_; }
   // One question at a time; `message` as in agent_messages.h.
   void Ask(const std::string& message);
   bool answered() const { return gone() || answer_ready_; }
-  // After answered(): the message; "" when the agent is gone.
+  // After answered(): the message; "" if the agent is gone.
   std::string TakeAnswer();
   void Close();
 

@@ -1,4 +1,4 @@
-// The messages to an ssh-agent and its answers. Pure.
+// Encodes requests to an ssh-agent and decodes its answers. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_KEYS_AGENT_MESSAGES_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_KEYS_AGENT_MESSAGES_H_
 
@@ -19,17 +19,16 @@ struct AgentKey {
 
 inline constexpr size_t kMaxAgentMessage = 256 * 1024;
 
-// With their length in front.
+// Requests include their length prefix.
 std::string AskForAgentKeys();
-// RSA is asked for as SHA-512.
+// For RSA keys, requests SHA-512.
 std::string AskAgentToSign(const std::string& blob, std::string_view data);
 
-// The first whole message in `bytes` without its length; nothing while it is incomplete; "" when it
-// can be none.
+// The first message in `bytes` without its length; nothing while it is incomplete; "" if invalid.
 std::optional<std::string> FirstAgentMessage(std::string_view bytes);
-// Nothing: the agent refused, or said what makes no sense.
+// Nothing: the agent refused, or the answer is malformed.
 std::optional<std::vector<AgentKey>> ReadAgentKeys(std::string_view message);
-// The signature as SSH wants it behind the algorithm's name.
+// The signature as SSH encodes it after the algorithm's name.
 std::optional<std::string> ReadAgentSignature(std::string_view message);
 
 }  // namespace hvd

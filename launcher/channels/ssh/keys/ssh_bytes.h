@@ -1,5 +1,5 @@
-// Fields as SSH writes them (RFC 4251): big-endian, strings with a 32-bit length. For keys and for
-// the agent's messages.
+// SSH data types (RFC 4251): big-endian, strings with a 32-bit length. For keys and ssh-agent
+// messages.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_KEYS_SSH_BYTES_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_KEYS_SSH_BYTES_H_
 
@@ -24,7 +24,7 @@ class SshWriter {
     bytes_.append(text);
     return *this;
   }
-  // A number without sign, most significant byte first.
+  // An unsigned number, most significant byte first.
   SshWriter& Mpint(std::string_view magnitude) {
     while (!magnitude.empty() && magnitude.front() == 0) magnitude.remove_prefix(1);
     bool padded = !magnitude.empty() && (magnitude.front() & 0x80) != 0;
@@ -36,7 +36,7 @@ class SshWriter {
   std::string bytes_;
 };
 
-// After the first field that does not fit, ok() is false and all reads give zero or "".
+// After the first truncated field, ok() is false and all reads return zero or "".
 class SshReader {
  public:
   explicit SshReader(std::string_view bytes) : bytes_(bytes) {}

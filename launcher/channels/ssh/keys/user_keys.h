@@ -1,5 +1,5 @@
-// Which keys to try for a login, in which order: as OpenSSH, those of the agent that the
-// configuration names, the agent's others, then what only lies in files. OrderKeys is pure.
+// The keys to try for a login, in OpenSSH's order: agent keys named in the configuration, the
+// agent's other keys, then keys that are only in files. OrderKeys is pure.
 #ifndef HVD_LAUNCHER_CHANNELS_SSH_KEYS_USER_KEYS_H_
 #define HVD_LAUNCHER_CHANNELS_SSH_KEYS_USER_KEYS_H_
 
@@ -13,16 +13,16 @@
 
 namespace hvd {
 
-// The file that was found where the configuration names an identity.
+// An existing identity file of the configuration.
 struct IdentityFile {
   std::string path;
-  std::string blob;                 // of the public key, where it is known
+  std::string blob;                 // of the public key, if known
   std::shared_ptr<PrivateKey> key;  // nullptr: the agent may have it
   std::string note;          // why it cannot be used without the agent; a clause for a message
-  bool certificate = false;  // one lies beside it
+  bool certificate = false;  // it has a certificate file
 };
 
-// Those that exist.
+// Reads the identity files that exist.
 std::vector<IdentityFile> ReadIdentityFiles(const SshConfig& config);
 
 struct LoginKey {
@@ -33,7 +33,7 @@ struct LoginKey {
 
 struct LoginKeys {
   std::vector<LoginKey> keys;
-  std::vector<std::string> notes;  // what was left out, and why; clauses for a message
+  std::vector<std::string> notes;  // keys skipped, and why; clauses for a message
   bool skipped_kinds = false;      // certificates or security keys, which the ssh program could use
 };
 
