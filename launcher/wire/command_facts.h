@@ -1,5 +1,5 @@
-// The file that a host has under the name of the command: a plain value, which its agent fills in
-// (find_command.h) and the driver compares between hosts (command_trouble.h).
+// What a host's agent found for the name of the command (find_command.h); the driver compares it
+// between hosts (command_trouble.h). A plain value.
 #ifndef HVD_LAUNCHER_WIRE_COMMAND_FACTS_H_
 #define HVD_LAUNCHER_WIRE_COMMAND_FACTS_H_
 
@@ -9,11 +9,11 @@
 namespace hvd {
 
 struct CommandFacts {
-  std::string program;    // as the command says it; empty: nobody looked
+  std::string program;    // as in the command; empty: not looked up
   std::string directory;  // where workers are to start
-  std::string found;      // where PATH leads; empty: nowhere
-  std::string real;       // the file behind all links
-  std::string version;    // of a Python, "3.11"; empty: not known
+  std::string found;      // path found in PATH; empty: none
+  std::string real;       // with all links resolved
+  std::string version;    // of a Python, "3.11"; empty: unknown
   int32_t error = 0;      // errno: why there is none
   int32_t directory_error = 0;
 

@@ -1,8 +1,8 @@
-// KvTable: the entries of one generation's directory as one process on their way knows them, and
-// who waits for which. Readers are numbers: slots of an agent, hosts of a driver. Pure.
+// KvTable: one process's cached entries of one generation's directory, and which readers wait for
+// which key. Readers are numbers: slots in an agent, hosts in the driver. Pure.
 //
-// Memory: an entry stays until the next generation. Where strangers to this process name keys,
-// Admits bounds how many.
+// Memory: entries stay until the next generation. Admits bounds the number of keys that other
+// processes create.
 #ifndef HVD_LAUNCHER_WIRE_KV_TABLE_H_
 #define HVD_LAUNCHER_WIRE_KV_TABLE_H_
 
@@ -15,20 +15,20 @@ namespace hvd {
 
 class KvTable {
  public:
-  // Forgets what belongs to another generation.
+  // Starts the generation; drops everything of other generations.
   void Begin(uint64_t generation);
   uint64_t generation() const { return generation_; }
 
-  // Returns the readers that waited for the key; they wait no longer.
+  // Stores the value; removes and returns the readers that waited for the key.
   std::set<uint32_t> Put(const std::string& key, std::string value);
-  // nullptr: not known yet.
+  // nullptr: unknown.
   const std::string* Find(const std::string& key) const;
-  // Somebody waits for the key.
+  // At least one reader waits for the key.
   bool Awaited(const std::string& key) const { return waiting_.count(key) > 0; }
-  // True when nobody waited for the key before.
+  // True if it is the first reader that waits for the key.
   bool Await(uint32_t reader, const std::string& key);
-  // May `speaker` put or await this key? Each may bring up to `most` keys into a generation; those
-  // that others named before count for nothing. True counts.
+  // Whether `speaker` may put or await this key. Each may add up to `most` new keys per generation;
+  // a call that returns true counts.
   bool Admits(uint32_t speaker, const std::string& key, uint64_t most);
 
  private:

@@ -1,9 +1,9 @@
-// The rights of a message between hosts, by the way on which it came: which kinds the tree of
-// agents carries, which ranks a host may speak of, and how long an entry of the directory is. Each
-// host proves only that it belongs to the job; it speaks for itself and, in the tree, for the hosts
-// below it, and for no other.
+// Checks what a host may send, depending on the route: which messages the tree of agents carries,
+// which ranks a host may name, and the maximum length of directory entries. Authentication only
+// proves that a host belongs to the job; it may send for itself and, in the tree, for the hosts
+// below it.
 //
-// Pure. Every refusal is a sentence about "its agent", to follow the name of a host.
+// Pure. Every error is a sentence about "its agent", to follow the name of a host.
 #ifndef HVD_LAUNCHER_WIRE_MESSAGE_RIGHTS_H_
 #define HVD_LAUNCHER_WIRE_MESSAGE_RIGHTS_H_
 
@@ -26,8 +26,8 @@ struct TreeBlock {
   bool operator==(const TreeBlock&) const = default;
 };
 
-// The number of each rank's host. As small as the layout in runs, however many ranks there are:
-// every agent has one.
+// Maps ranks to host numbers. Stored as runs, independent of the number of ranks, since every agent
+// has one.
 class HostOfRank {
  public:
   HostOfRank() = default;
@@ -45,29 +45,29 @@ class HostOfRank {
   std::vector<Run> runs_;  // by rank
   uint32_t size_ = 0;
 };
-// Empty when these are not the runs of a world.
+// Empty if these are not the runs of a world.
 HostOfRank HostsOf(const std::vector<RankRun>& layout, uint32_t size);
 
-// The worker that a message is about, by its number; nothing for other messages.
+// The number of the worker that a message is about, if any.
 std::optional<uint32_t> WorkerIn(const ToDriver& message);
 
-// Whether the message goes up the tree while all is well. The rest, and everything that ends
-// something, goes straight.
+// Whether the message normally goes up the tree. Others, and everything that ends something, go
+// directly to the driver.
 bool GoesByTree(const ToDriver& message);
-// Whether the message goes down the tree, from the driver or from an agent that lost its way up.
+// Whether the message goes down the tree, from the driver or from an agent that lost its parent.
 bool GoesByTree(const ToAgent& message);
 
-// Is a message that speaks for `hosts` about their ranks alone, and no longer than it may be?
-// kInvalidArgument if not. Costs no more than the message or the world is long.
+// Checks that a message sent for `hosts` names only their ranks and is not too long.
+// kInvalidArgument if not. Linear in the size of the message or the world.
 Status CheckSpeaker(const ToDriver& message, TreeBlock hosts, const HostOfRank& host_of_rank);
 // The same for an entry of the directory, which may be any rank's.
 Status CheckEntry(const KeyValue& entry);
-// Does the host have this worker? `workers`: all of the job, by their numbers. kInvalidArgument if
+// Checks that the host has this worker. `workers`: all of the job, by number. kInvalidArgument if
 // not.
 Status CheckWorker(uint32_t worker, uint32_t host, const std::vector<Placement>& workers);
-// So many keys may these hosts bring into the directory of a generation: more than they ever have
-// use for, and a bound for what a broken one costs. The keys that agents let pass add up to no more
-// than the next one lets pass.
+// Maximum number of keys that these hosts may add to the directory of a generation: more than they
+// need, but it bounds the cost of a faulty host. The limits of children add up to at most their
+// parent's.
 uint64_t MostKeys(TreeBlock hosts, const HostOfRank& host_of_rank);
 
 }  // namespace hvd

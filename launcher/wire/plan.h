@@ -12,7 +12,7 @@
 
 namespace hvd {
 
-// One rank's place. "cross" numbers the hosts that have a slot of this local rank.
+// One rank's place. "cross" ranks number the hosts that have this local rank.
 struct Placement {
   uint32_t rank = 0;
   uint32_t host = 0;  // index into Plan::hosts
@@ -23,42 +23,39 @@ struct Placement {
 };
 
 struct Plan {
-  std::vector<std::string>
-      hosts;  // their numbers never change, so some may have no rank (final_plan.h)
-  std::vector<Placement> ranks;  // by rank
-  bool homogeneous = true;       // every host has the same number of ranks
+  std::vector<std::string> hosts;  // indices never change, so some may have no rank (final_plan.h)
+  std::vector<Placement> ranks;    // by rank
+  bool homogeneous = true;         // every host has the same number of ranks
 
   uint32_t size() const { return static_cast<uint32_t>(ranks.size()); }
   std::vector<Placement> OnHost(uint32_t host) const;
-  // The same of every host, by its number.
+  // The same for every host, by number.
   std::vector<std::vector<Placement>> ByHost() const;
   // The numbers of the hosts that have a rank, in the order of their first ranks.
   std::vector<uint32_t> UsedHosts() const;
-  // Of these hosts, numbered from 0 in that order.
+  // Runs of the used hosts, renumbered from 0 in that order.
   std::vector<RankRun> Layout() const;
 };
 
 // "1 slot", "4 slots"
 std::string SlotsText(uint64_t slots);
 
-// Of all slots; names the number that would do.
+// The error for too few slots; names the number needed.
 Status TooFewSlots(uint32_t num_proc, uint64_t slots);
 
-// Ranks are handed out host by host in the given order, as many as each has slots. `hosts` and
-// `slots` are of one length, and the slots are enough.
+// Assigns ranks host by host in the given order, up to the slots of each. `hosts` and `slots` have
+// equal length, and there are enough slots.
 Plan PlaceRanks(std::vector<std::string> hosts, const std::vector<uint32_t>& slots,
                 uint32_t num_proc);
 
-// Of ranks that somebody else has placed: `host_of_rank` has the number of each rank's host. Local
-// ranks are in the order of ranks.
+// The plan of ranks placed by another launcher: `host_of_rank` has the host number of each rank.
+// Local ranks are in the order of ranks.
 Plan PlanOfPlaces(std::vector<std::string> hosts, const std::vector<uint32_t>& host_of_rank);
 
-// The names by which hosts are shown: their own; with the port of ssh where one name stands for
-// two.
+// Display names of hosts; with the ssh port if one name is used for two hosts.
 std::vector<std::string> NamesOf(const std::vector<HostSlots>& hosts);
 
-// For hosts whose slots are known. Two entries of one host are merged; hosts that get no rank are
-// left out.
+// Requires known slots. Merges entries of the same host; drops hosts that get no rank.
 Result<Plan> MakePlan(const std::vector<HostSlots>& hosts, uint32_t num_proc);
 
 }  // namespace hvd

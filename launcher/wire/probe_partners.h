@@ -1,4 +1,4 @@
-// Which hosts look for each other before a job starts. Pure.
+// Which hosts probe each other before a job starts. Pure.
 #ifndef HVD_LAUNCHER_WIRE_PROBE_PARTNERS_H_
 #define HVD_LAUNCHER_WIRE_PROBE_PARTNERS_H_
 
@@ -7,12 +7,11 @@
 
 namespace hvd {
 
-// Up to so many hosts everybody proves everybody, so that it is known which ways need the relay.
+// Up to this number of hosts all pairs are probed, to find all routes that need the relay.
 inline constexpr uint32_t kMostProvenInPairs = 16;
 
-// The hosts with which `host` proves itself: all others while there are few, else those 1, 2, 4,
-// ... numbers away on both sides, so that the work per host grows with the logarithm. Pure;
-// symmetric.
+// The hosts that `host` probes: all others if there are few, else those at distances 1, 2, 4, ...
+// in both directions, so that the work per host is logarithmic. Pure; symmetric.
 std::vector<uint32_t> ProbePartners(uint32_t host, uint32_t hosts);
 
 }  // namespace hvd
