@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-RANKS = 3
+RANKS = 4
 
 os.environ.update(BACKEND='gloo', WORLD_SIZE=str(RANKS), MASTER_ADDR='127.0.0.1', HOROVOD_TORCH_BACKEND='hvd',
                   DISTRIBUTED_TESTS_DEFAULT_TIMEOUT='60')
