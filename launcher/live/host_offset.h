@@ -1,4 +1,4 @@
-// How far the clock of a host is from the clock of a timeline.
+// The offset of a host's clock from the timeline's clock.
 #ifndef HVD_LAUNCHER_LIVE_HOST_OFFSET_H_
 #define HVD_LAUNCHER_LIVE_HOST_OFFSET_H_
 
@@ -10,12 +10,12 @@
 
 namespace hvd {
 
-// Keeps the offset while it changes little, so that the order of the host's events stays as it was.
+// Keeps the offset while it changes little, so that the order of the host's events is preserved.
 // Pure.
 class HostOffset {
  public:
-  // The number to add to a stamp of the host that was made at about this time; nothing while the
-  // host's clock is not known.
+  // The offset to add to the host's stamps of about this time; nothing while the host's clock is
+  // unknown.
   std::optional<int64_t> At(const HostClock& clock, int64_t stamp_ns);
   int64_t uncertainty_ns() const { return uncertainty_ns_; }
 
@@ -24,7 +24,7 @@ class HostOffset {
   int64_t uncertainty_ns_ = 0;
 };
 
-// The stamp of the first event among these bytes of records; 0: there is none.
+// The stamp of the first event among these bytes of records; 0: none.
 int64_t FirstStampIn(const std::string& records);
 
 }  // namespace hvd

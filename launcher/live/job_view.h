@@ -1,5 +1,5 @@
-// JobView: how a job fares at one moment, as `hvdrun top` and the metrics show it. Plain values,
-// and pure functions on them.
+// JobView: the state of a job at one moment, as shown by `hvdrun top` and the metrics. Plain
+// values, and pure functions on them.
 #ifndef HVD_LAUNCHER_LIVE_JOB_VIEW_H_
 #define HVD_LAUNCHER_LIVE_JOB_VIEW_H_
 
@@ -12,9 +12,9 @@
 
 namespace hvd {
 
-// Of the time between two looks at a rank.
+// Rates between two samples of a rank.
 struct RankRates {
-  double operations = 0, bytes = 0, steps = 0;  // a second
+  double operations = 0, bytes = 0, steps = 0;  // per second
   double waiting = 0;                           // share of the time, 0 to 1
   double last = 0;                              // share of the operations, 0 to 1
 };
@@ -27,13 +27,13 @@ struct RankView {
   uint64_t operations = 0, bytes = 0, steps = 0, commits = 0, last = 0;
   double waited_seconds = 0;
   std::string collective, last_submitted;  // empty: none yet
-  std::optional<RankRates> rates;          // once it was looked at twice
+  std::optional<RankRates> rates;          // after the second sample
 };
 
 // A rank for which the others wait.
 struct Straggler {
   uint32_t rank = 0;
-  double waits = 0, others_wait = 0;  // shares of the time; of the others, the median
+  double waits = 0, others_wait = 0;  // shares of the time; others_wait: the median of the others
 };
 
 struct JobView {
@@ -48,15 +48,14 @@ struct JobView {
 // "computing"
 const char* ActivityText(RankActivity activity);
 
-// Puts the facts that an agent told about a rank into its view.
+// Copies an agent's counts of a rank into its view.
 void Fill(RankView* view, const WorkerCounts& counts);
 
-// Nothing where the two are not `elapsed_ns` > 0 apart or a count went backwards: another
-// generation began.
+// Nothing if `elapsed_ns` <= 0 or a count decreased, because another generation began.
 std::optional<RankRates> RatesBetween(const WorkerCounts& before, const WorkerCounts& now,
                                       int64_t elapsed_ns);
 
-// The rank that waits least, where the others wait for clearly more of their time.
+// The rank that waits least, if the others wait for a clearly larger share of the time.
 std::optional<Straggler> FindStraggler(const std::vector<RankView>& ranks);
 
 }  // namespace hvd

@@ -1,8 +1,8 @@
-// LiveService: lets others look at a job while it runs: hvdrun top, hvdrun dump and Prometheus.
-// While somebody looks, it asks the agents once a second what their ranks have done, and makes a
-// JobView of the answers. A dump goes host by host, as fast as its client takes it.
+// LiveService: serves live data of a job to hvdrun top, hvdrun dump and Prometheus. While there are
+// viewers, it polls the agents' counters once a second and makes a JobView of the answers. A dump
+// goes host by host, as fast as its client reads it.
 //
-// One thread, that of the io_context; nothing waits.
+// One thread, that of the io_context; never blocks.
 #ifndef HVD_LAUNCHER_LIVE_LIVE_SERVICE_H_
 #define HVD_LAUNCHER_LIVE_LIVE_SERVICE_H_
 
@@ -31,9 +31,9 @@ namespace hvd {
 
 class LiveService {
  public:
-  // The job, as its driver knows it.
+  // Access to the driver's state of the job.
   struct Hooks {
-    std::function<JobView()> outline;              // without what agents tell
+    std::function<JobView()> outline;              // without the agents' counters
     std::function<std::vector<uint32_t>()> hosts;  // that have a part of the job
     std::function<void(uint32_t host, const ToAgent&)> send;
     std::function<std::string(uint32_t host)> name_of;
@@ -44,20 +44,21 @@ class LiveService {
   LiveService(const LiveService&) = delete;
 
   Status Open(const std::string& job_id);
-  // From now on the agents are asked all the time. Not ok: a sentence about address and port.
+  // Serves metrics; the agents are polled permanently from now on. Not ok: a sentence about address
+  // and port.
   Status OpenMetrics(const std::string& address, uint16_t port);
   std::string metrics_address() const { return metrics_ ? metrics_->address() : ""; }
-  // Ends all connections.
+  // Closes all connections.
   void Close();
 
-  // Takes the answers of agents. Not ok: the answer breaks the rules.
+  // Handles answers of agents. Not ok: the answer violates the protocol.
   Status Take(uint32_t host, const CountsReply& reply);
   void Take(uint32_t host, const RingReply& reply);
   void Take(uint32_t host, const RingsOver& over);
   void Take(uint32_t host, const StacksReply& reply);
 
  private:
-  // The last facts that an agent told of one worker, and those before.
+  // The last counts of one worker, and the rates since the ones before.
   struct Looks {
     uint32_t host = 0;
     uint64_t generation = 0;
@@ -69,9 +70,9 @@ class LiveService {
   struct Dump {
     uint64_t client = 0;
     Dumped dumped = Dumped::kEvents;
-    std::deque<uint32_t> hosts;  // still to be asked; the first one is being asked
+    std::deque<uint32_t> hosts;  // remaining; the first one is being asked
     uint32_t number = 0;         // of the question
-    bool answered = false;       // its host has sent all; the client takes it
+    bool answered = false;       // the host has sent everything; the client is still reading
     std::string missing;         // names of hosts that did not answer
   };
 
@@ -93,7 +94,7 @@ class LiveService {
   std::unique_ptr<MetricsServer> metrics_;
   uint32_t number_ = 0;
   std::set<uint32_t> awaited_;       // hosts that have not answered the last question
-  bool published_ = true;            // their answers
+  bool published_ = true;            // the answers to the last question
   std::map<uint32_t, Looks> looks_;  // by worker
   std::deque<std::pair<uint64_t, Dumped>> dump_clients_;
   std::optional<Dump> dump_;

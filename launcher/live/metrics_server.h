@@ -14,15 +14,15 @@
 
 namespace hvd {
 
-// The answer to a request; `text` gives the metrics just now.
+// The answer to a request; `text` returns the current metrics.
 HttpAnswer MetricsAnswer(const HttpRequest& request, const std::function<std::string()>& text);
 
 class MetricsServer {
  public:
-  // `text`: the metrics just now.
+  // `text` returns the current metrics.
   MetricsServer(asio::io_context& io, std::function<std::string()> text);
 
-  // Could they be served there? As Open.
+  // Whether Open would succeed.
   static Status Check(const std::string& address, uint16_t port);
   // `address`: numeric. Port 0: any free one. Not ok: a sentence about address and port.
   Status Open(const std::string& address, uint16_t port);

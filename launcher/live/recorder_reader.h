@@ -1,7 +1,7 @@
-// RecorderReader: tells the driver, when it asks, what the ranks of this host have done so far and
-// what their trace rings have. It reads the page of their generation, which it maps itself: that of
-// the last generation stays readable after all its ranks have ended. The ranks notice nothing, but
-// that they measure their waits while somebody wants to know.
+// RecorderReader: answers the driver's requests for the counters and trace rings of this host's
+// ranks. Maps the page of their generation itself, so that of the last generation stays readable
+// after all its ranks have ended. Does not disturb the ranks, except that they measure their waits
+// on request.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_LIVE_RECORDER_READER_H_
@@ -25,11 +25,11 @@ class RecorderReader {
  public:
   RecorderReader(asio::io_context& io, std::function<void(const ToDriver&)> send);
 
-  // A generation has begun on this host; `fd` is that of its page.
+  // A generation has begun on this host; `fd` is of its page.
   void UsePage(int fd, size_t bytes, uint64_t generation, std::vector<TracedRank> ranks);
-  // Answered by CountsReply.
+  // Sends CountsReply.
   void Answer(const AskCounts& question);
-  // Answered by RingReply for each rank, then RingsOver.
+  // Sends RingReply for each rank, then RingsOver.
   void Answer(const AskRings& question);
 
  private:

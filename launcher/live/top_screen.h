@@ -1,7 +1,7 @@
-// TopScreen: a terminal that shows one text after another in place, and is as it was afterwards:
-// after q, Ctrl-C, SIGTERM or a hang-up, and while Ctrl-Z has stopped the program.
+// TopScreen: shows successive texts in place on a terminal, and restores the terminal after q,
+// Ctrl-C, SIGTERM or a hang-up, and while stopped by Ctrl-Z.
 //
-// One at a time, one thread: it takes signals of the process.
+// One at a time, one thread: it handles signals of the process.
 #ifndef HVD_LAUNCHER_LIVE_TOP_SCREEN_H_
 #define HVD_LAUNCHER_LIVE_TOP_SCREEN_H_
 
@@ -18,7 +18,7 @@ namespace hvd {
 
 class TopScreen {
  public:
-  // `in`: where keys come from; `out`: a terminal.
+  // `in`: for keys; `out`: a terminal.
   TopScreen(int in, int out);
   ~TopScreen();
   TopScreen(const TopScreen&) = delete;
@@ -26,8 +26,8 @@ class TopScreen {
   TableSize size() const;
   void Show(std::string_view text);
   enum class Event { kNothing, kSomething, kLeave };
-  // Waits until `socket` can be read, a key or a signal comes, or `limit_ms` is over (kNothing).
-  // kLeave: the user wants to leave.
+  // Waits until `socket` is readable, a key or a signal arrives, or `limit_ms` have passed
+  // (kNothing). kLeave: the user wants to quit.
   Event Wait(int socket, int limit_ms);
 
  private:
@@ -39,8 +39,9 @@ class TopScreen {
   const int in_, out_;
   sigset_t before_{};
   UniqueFd signals_;
-  std::optional<termios> lines_;  // how the terminal was; none: `in` is no terminal of ours
-  bool keys_ = true;              // `in` can be read
+  std::optional<termios>
+      lines_;         // the saved terminal settings; none: `in` is not a terminal to control
+  bool keys_ = true;  // `in` can be read
 };
 
 }  // namespace hvd

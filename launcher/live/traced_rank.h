@@ -1,4 +1,4 @@
-// A member of a generation on this host, for those who read its trace ring. A plain value.
+// A rank of a generation on this host whose trace ring is read. A plain value.
 #ifndef HVD_LAUNCHER_LIVE_TRACED_RANK_H_
 #define HVD_LAUNCHER_LIVE_TRACED_RANK_H_
 

@@ -1,4 +1,4 @@
-// ViewClient: the end of a ViewServer in hvdrun top and hvdrun dump.
+// ViewClient: the client of ViewServer in hvdrun top and hvdrun dump.
 #ifndef HVD_LAUNCHER_LIVE_VIEW_CLIENT_H_
 #define HVD_LAUNCHER_LIVE_VIEW_CLIENT_H_
 
@@ -16,18 +16,18 @@ namespace hvd {
 class ViewClient {
  public:
   // Connects to the driver of the job and asks for its view or a dump (kAskTop, kAskDump,
-  // kAskStacks, kAskNative). A sentence where it cannot, for instance because the job runs on
-  // another machine.
+  // kAskStacks, kAskNative). The error is one sentence, for instance if the job runs on another
+  // machine.
   static Result<ViewClient> Ask(const std::string& job_id, std::string_view wish);
 
   int socket() const { return socket_.get(); }
 
-  // Waits until bytes are there or `limit` is over, reads them and keeps them. kAborted: the driver
-  // has closed; kInProgress: nothing came in time.
+  // Waits up to `limit` for bytes and buffers them. kAborted: the driver closed the connection;
+  // kInProgress: timeout.
   Status Receive(Duration limit);
-  // The next whole line that was received, without its end; false: there is none yet.
+  // Pops the next complete line, without its end; false: none yet.
   bool TakeLine(std::string* line);
-  // The same of exactly `bytes`.
+  // Pops exactly `bytes` bytes; false: not enough yet.
   bool TakeBytes(size_t bytes, std::string* taken);
 
  private:

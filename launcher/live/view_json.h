@@ -1,4 +1,4 @@
-// A JobView as one line of JSON, on the way from the driver to `hvdrun top` and for programs. Pure.
+// A JobView as one line of JSON, between the driver and `hvdrun top`, and for programs. Pure.
 #ifndef HVD_LAUNCHER_LIVE_VIEW_JSON_H_
 #define HVD_LAUNCHER_LIVE_VIEW_JSON_H_
 
@@ -10,7 +10,7 @@
 
 namespace hvd {
 
-// Without the end of the line.
+// Without a line end.
 std::string ViewJson(const JobView& view);
 // kInvalidArgument for anything else.
 Result<JobView> ParseViewJson(std::string_view line);
@@ -21,11 +21,11 @@ struct RingHead {
   uint32_t rank = 0;
   std::string host;
   uint64_t generation = 0;
-  // To be added to its stamps for the clock of the driver's host, and how far off that may be.
+  // Add to stamps for the clock of the driver's host; and the error bound of that.
   int64_t offset_ns = 0, uncertainty_ns = 0;
   uint64_t bytes = 0;
   bool end = false;
-  std::string trouble;  // what is missing and why; empty: all is there
+  std::string trouble;  // what is missing and why; empty: complete
 
   static constexpr uint64_t kMostBytes = 64 << 20;
 };

@@ -1,13 +1,13 @@
-// ViewServer: the end of hvdrun top and hvdrun dump in the driver. It listens at an abstract unix
-// address that has the job's id in its name, for processes of its user (or root). A client says in
-// one packet what it wants; the answer is a stream of bytes, in packets of any size:
+// ViewServer: the driver's server for hvdrun top and hvdrun dump. Listens at an abstract unix
+// address with the job's id, for processes of its user (or root). A client sends its request in one
+// packet; the answer is a stream of bytes, in packets of any size:
 //   top    a line of JSON (view_json.h) each time the owner publishes one, until the client closes
 //   dump   rings (RingHead and records), and their end
 //   stacks the same with what py-spy wrote of each rank in the place of records
 //   native the same with C frames
 //
-// A slow client gets fewer views; one that takes nothing for 30 s is dropped, as is one that says
-// anything else. One thread, that of the io_context; nothing waits.
+// A slow client gets fewer views; one that reads nothing for 30 s, or sends anything else, is
+// dropped. One thread, that of the io_context; never blocks.
 #ifndef HVD_LAUNCHER_LIVE_VIEW_SERVER_H_
 #define HVD_LAUNCHER_LIVE_VIEW_SERVER_H_
 
@@ -27,36 +27,36 @@ namespace hvd {
 inline constexpr std::string_view kViewAddress = "hvd-view-";
 inline constexpr std::string_view kAskTop = "top", kAskDump = "dump", kAskStacks = "stacks",
                                   kAskNative = "native";
-// What a dump consists of.
+// The contents of a dump.
 enum class Dumped : uint8_t { kEvents, kStacks, kNativeStacks };
-// Of one packet.
+// Maximum size of a packet.
 inline constexpr size_t kViewPacket = 32 * 1024;
 
 class ViewServer {
  public:
   struct Callbacks {
-    // The first client wants views, or the last one wants no more.
+    // The first viewer has come, or the last one has gone.
     std::function<void()> viewers_changed;
     std::function<void(uint64_t client, Dumped)> dump_wanted;
-    // All that was sent to a client of a dump has left, or the client has.
+    // Everything sent to a client of a dump was delivered, or the client has gone.
     std::function<void(uint64_t client)> drained;
   };
   ViewServer(asio::io_context& io, Callbacks callbacks);
   ~ViewServer();
 
   Status Open(const std::string& job_id);
-  // No client is left, and none comes.
+  // Drops all clients and stops listening.
   void Close();
 
   bool has_viewers() const;
-  // To all clients that want views and have taken the last one.
+  // Sends to all viewers that have received the previous view.
   void Publish(const std::string& view_json);
-  // To a client of a dump; nothing happens when it is gone.
+  // Sends to a client of a dump; ignored if it has gone.
   void Send(uint64_t client, std::string_view bytes);
-  // Closes its connection once all has left.
+  // Closes its connection once everything was delivered.
   void Finish(uint64_t client);
   bool Has(uint64_t client) const { return clients_.contains(client); }
-  // It is gone, or has taken all that was sent.
+  // It has gone, or has received everything sent.
   bool IsDrained(uint64_t client) const;
 
  private:

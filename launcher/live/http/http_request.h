@@ -1,4 +1,4 @@
-// Requests of HTTP/1.0 and 1.1, and answers to them. Pure.
+// Parses HTTP/1.0 and 1.1 requests and formats answers. Pure.
 #ifndef HVD_LAUNCHER_LIVE_HTTP_HTTP_REQUEST_H_
 #define HVD_LAUNCHER_LIVE_HTTP_HTTP_REQUEST_H_
 
@@ -17,29 +17,29 @@ inline constexpr int kHttpOk = 200, kHttpBadRequest = 400, kHttpNotFound = 404,
                      kHttpHeadTooLarge = 431, kHttpNotImplemented = 501, kHttpBadVersion = 505,
                      kHttpNoRoom = 507;
 
-// The texts are parts of the bytes that were read.
+// The texts are views into the parsed bytes.
 struct HttpRequest {
-  // 0: more bytes are needed. kHttpOk: all of it is here. Otherwise the status of the answer.
+  // 0: more bytes are needed. kHttpOk: complete. Otherwise the error status to answer.
   int code = 0;
   std::string_view method = {}, target = {};  // "GET", "/metrics?x=1"
   std::string_view body = {};
 };
 
-// `bytes`: all that has come so far. A head beyond kMostHeadBytes and a body beyond `most_body` are
+// `bytes`: everything received so far. A head beyond kMostHeadBytes or a body beyond `most_body` is
 // refused as soon as that is known.
 HttpRequest ParseHttpRequest(std::string_view bytes, size_t most_body);
 
-// "a%20b" is "a b"; nothing for a % without two hexadecimal digits behind it.
+// "a%20b" is "a b"; nothing for a % that is not followed by two hexadecimal digits.
 std::optional<std::string> PercentDecoded(std::string_view text);
 
 struct HttpAnswer {
   int code = kHttpOk;
   std::string type = "text/plain; charset=utf-8";
-  std::string body = {};          // of kHttpOk; others say what their code means
+  std::string body = {};          // of kHttpOk; errors get the text of their code
   bool head_only = false;         // the answer to HEAD
   std::string_view methods = {};  // of kHttpNotAllowed: "GET, HEAD"
 };
-// The whole answer; the connection is closed behind it.
+// The complete answer, after which the connection is closed.
 std::string HttpAnswerText(const HttpAnswer& answer);
 
 }  // namespace hvd

@@ -1,5 +1,4 @@
-// HttpServer: one request on each connection, within limits. The bytes that strangers send cost so
-// much memory and time and no more.
+// HttpServer: one request per connection, with bounded memory and time for untrusted clients.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_LIVE_HTTP_HTTP_SERVER_H_
@@ -23,28 +22,28 @@ namespace hvd {
 
 struct HttpLimits {
   size_t body_bytes = 0;  // of a request
-  // At a time. For another one the oldest goes whose request has not come; where all have come,
-  // others wait until one is closed.
+  // Maximum number of open connections. A new one replaces the oldest without a complete request;
+  // if all have one, it waits until a connection is closed.
   int connections = 32;
-  // For the request to come, and for its answer to be taken.
+  // For receiving the request, and for sending the answer.
   std::chrono::milliseconds deadline = std::chrono::seconds(10);
 };
 
 class HttpServer {
  public:
-  // Sends the answer; may be called later, or never. A client that goes away is not told.
+  // Sends the answer; may be called later, or never. No error if the client has gone.
   using Reply = std::function<void(HttpAnswer)>;
-  // One whole request that is well formed; its texts live as long as the call. Runs from the
+  // Gets a complete, well-formed request; its texts are valid during the call. Runs on the
   // io_context.
   using Handler = std::function<void(const HttpRequest&, Reply)>;
 
   HttpServer(asio::io_context& io, HttpLimits limits, Handler handler);
-  // Requests that are not answered yet never will be.
+  // Drops unanswered requests.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
 
   // `address`: numeric. Port 0: any free one. kInvalidArgument: the address is not numeric.
-  // kAborted: the system's sentence.
+  // kAborted: the system's error message.
   Status Open(const std::string& address, uint16_t port);
   // "127.0.0.1:9400"; "" before Open.
   std::string address() const;
@@ -55,7 +54,7 @@ class HttpServer {
     HttpLimits limits;
     Handler handler;
     int open = 0;                                 // connections
-    std::list<std::weak_ptr<Connection>> silent;  // no whole request has come; the oldest first
+    std::list<std::weak_ptr<Connection>> silent;  // without a complete request; oldest first
   };
   void Accept();
   bool MakeRoom();
