@@ -1,10 +1,10 @@
-// The adopting agent: one per host and job whose ranks somebody else started (mpirun, srun, Ray, an
-// operator). It owns the page, the segments, the generations and the death watch, not processes or
-// output, and ends when the last rank has gone.
+// The adopting agent: one per host and job whose ranks were started by another launcher (mpirun,
+// srun, Ray, an operator). Owns the page, the segments, the generations and the death watch, but no
+// processes or output, and ends with the last rank.
 //
-// The ranks of one host need nothing else. Those of several hosts meet by a key-value server
-// (rendezvous.h), or know from MPI where all of them are and tell (LinkLayout); then it is they who
-// tell other hosts of a break.
+// The ranks of one host need nothing else. Those of several hosts meet through a key-value server
+// (rendezvous.h), or know the layout from MPI and send it (LinkLayout); in that case the ranks
+// report failures to the other hosts.
 #ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_ADOPT_H_
 #define HVD_LAUNCHER_EXTERNAL_ADOPT_ADOPT_H_
 
@@ -19,17 +19,17 @@ namespace hvd {
 
 struct AdoptOptions {
   std::string job_id;            // of the ranks of this job on this host
-  std::string secret;            // of the job, if it has one; proves that a rank is of it
+  std::string secret;            // of the job, if it has one; authenticates its ranks
   uint32_t slots = 0, size = 0;  // ranks on this host, in the world
-  std::string host;              // its name; empty: that of the machine
-  std::string store;             // "address:port"; empty: all ranks are here, or they tell
+  std::string host;              // its name; empty: the machine's
+  std::string store;  // "address:port"; empty: all ranks are here, or they send the layout
 };
 
 // --adopt ID --slots N --size N [--host NAME] [--store ADDRESS:PORT]
 Result<AdoptOptions> ParseAdoptArguments(const std::vector<std::string>& arguments);
 
-// Serves the ranks that connect to `listener` until none is left. `listener`: as ListenLinkIfFree
-// makes it, in any process. Returns the exit code. Blocks; one thread beside those of page watches.
+// Serves the ranks that connect to `listener` (from ListenLinkIfFree, in any process) until none is
+// left. Returns the exit code. Blocks; one thread, apart from those of page watches.
 int RunAdoptingAgent(AdoptOptions options, UniqueFd listener);
 
 }  // namespace hvd

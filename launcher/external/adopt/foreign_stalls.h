@@ -1,7 +1,6 @@
-// ForeignStalls: explains collectives that take too long among ranks that hvdrun did not start.
-// There is no driver that could ask the agents of all hosts, so the agent asks itself: of ranks on
-// other hosts it knows only that they are there. Its findings are written to the stderr of a rank
-// that waits.
+// ForeignStalls: explains slow collectives among ranks that hvdrun did not start. Without a driver
+// to query all hosts, the agent examines its own host only; ranks on other hosts count as
+// unreachable. Writes its findings to the stderr of a waiting rank.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_FOREIGN_STALLS_H_
@@ -25,13 +24,13 @@ namespace hvd {
 
 class ForeignStalls {
  public:
-  // The wait can never end.
+  // Called if the wait can never end.
   using Endless = std::function<void(uint64_t generation, const std::string& reason)>;
 
   // `clock` outlives this object.
   ForeignStalls(asio::io_context& io, const Clock& clock, Endless endless);
 
-  // From now on the ranks are watched. `generations` outlives this object.
+  // Starts watching the ranks. `generations` outlives this object.
   void Watch(const HostGenerations& generations);
 
  private:
@@ -42,10 +41,10 @@ class ForeignStalls {
   const Clock& clock_;
   const Endless endless_;
   const HostGenerations* generations_ = nullptr;
-  Plan plan_;              // of the generation that is looked into
+  Plan plan_;              // of the generation being examined
   uint32_t own_host_ = 0;  // in plan_
   uint32_t waiting_ = 0;   // the rank that reported the stall
-  std::string said_;       // of the last verdict: each is said once
+  std::string said_;       // key of the last verdict; each is reported once
   RankExaminer examiner_;
   StallRounds rounds_;
   asio::steady_timer limit_timer_;

@@ -1,5 +1,5 @@
-// ForeignView: lets hvdrun top and hvdrun dump look at ranks that hvdrun did not start, as far as
-// they are on this host: the agent answers as a driver would that has this host alone.
+// ForeignView: serves hvdrun top and hvdrun dump for the ranks on this host that hvdrun did not
+// start: the agent answers like the driver of a job with this host only.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_FOREIGN_VIEW_H_
@@ -24,9 +24,9 @@ class ForeignView {
   // `generations` outlives this object.
   ForeignView(asio::io_context& io, std::string job_id, const HostGenerations& generations);
 
-  // From now on others may look. Not ok: nobody can, and why.
+  // Starts serving. Not ok: why it cannot.
   Status Open() { return live_.Open(job_id_); }
-  // A generation has its page, and these slots are in it.
+  // A generation with these slots has its page.
   void UsePage(const std::vector<uint32_t>& slots);
 
  private:

@@ -1,6 +1,6 @@
-// HttpStore: a key-value server spoken to by HTTP, as stock Horovod launchers, Ray and operators
-// provide it: GET and PUT of /scope/key. One connection per request; nothing blocks, and every
-// request ends within a deadline.
+// HttpStore: client of an HTTP key-value server, as provided by stock Horovod launchers, Ray and
+// operators: GET and PUT of /scope/key. One connection per request; non-blocking, with a deadline
+// per request.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_HTTP_STORE_H_
@@ -21,24 +21,23 @@ struct HttpReply {
   int code = 0;
   std::string body;
 };
-// A whole answer, as it came until the server closed. kInvalidArgument for anything else.
+// Parses a complete answer, up to the end of the connection. kInvalidArgument if malformed.
 Result<HttpReply> ParseHttpReply(std::string_view bytes);
-// The request for one key; `value` is for PUT. HTTP/1.0, so that the answer ends with the
-// connection.
+// The request for one key; `value`: for PUT. HTTP/1.0, so that the answer ends with the connection.
 std::string HttpRequest(std::string_view method, const std::string& server, std::string_view scope,
                         std::string_view key, std::string_view value);
 
 class HttpStore {
  public:
-  // The value; nothing when the server has none.
+  // The value; nothing if the server has none.
   using OnGet = std::function<void(Result<std::optional<std::string>>)>;
   using OnPut = std::function<void(Status)>;
 
   // `server`: "address:port".
   HttpStore(asio::io_context& io, std::string server, std::string scope);
 
-  // Handlers run from the io_context. A value of more than `most_bytes` is kInvalidArgument, and no
-  // more than about that is read; any other failure is kAborted.
+  // Handlers run from the io_context. A value above `most_bytes` is kInvalidArgument, and little
+  // more than that is read; any other failure is kAborted.
   void Get(const std::string& key, size_t most_bytes, OnGet done);
   void Put(const std::string& key, std::string_view value, OnPut done);
 

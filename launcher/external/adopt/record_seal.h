@@ -1,7 +1,7 @@
-// Seals on the records that adopting agents write into a key-value server, where their job has a
+// Authenticates the records that adopting agents store in a key-value server, if their job has a
 // secret (world_secret.h): a reader knows that an agent of the job wrote this record under this
-// name, and the key of the world is none of what the server has. Pure. Without a secret ("") texts
-// stay as they are.
+// name, and the server never sees the key of the world. Pure. Without a secret ("") texts are
+// unchanged.
 #ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_RECORD_SEAL_H_
 #define HVD_LAUNCHER_EXTERNAL_ADOPT_RECORD_SEAL_H_
 
@@ -15,10 +15,10 @@ namespace hvd {
 
 inline constexpr size_t kSealBytes = 70;
 
-// The text and, behind it, the proof that a holder of the secret wrote it under `key`.
+// The text followed by the proof that a holder of the secret wrote it under `key`.
 std::string SealRecord(const std::string& secret, std::string_view key, std::string_view text);
-// The text. kInvalidArgument, as the end of "the record ...", for one without such a proof, and
-// without a secret for one that has a proof.
+// The text. kInvalidArgument, worded to follow "the record ...", if the proof is missing or wrong,
+// or if there is a proof but no secret.
 Result<std::string> OpenRecord(const std::string& secret, std::string_view key,
                                std::string_view sealed);
 // The key of a world, of 64 hexadecimal digits: from the secret and the server's `nonce`, which is

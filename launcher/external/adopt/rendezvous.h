@@ -1,16 +1,14 @@
-// Rendezvous: how the adopting agents of several hosts come to one world, by a key-value server
-// alone.
+// Rendezvous: how the adopting agents of several hosts form a world through a key-value server.
 //
 //   host of rank 0: makes up a name N, puts it under "leader", waits for "rank.N.R" of every R,
 //                   puts "world.N"
 //   the others:     read "leader", put "rank.N.R" for each of their ranks, wait for a "world.N"
 //                   that names them
 //
-// A record that an earlier job or an ended agent left in the server has another N, or none of
-// today's tokens, and is passed over. The server asks nobody for a password, so its records are
-// checked (rendezvous_records.h). An impossible record ends the rendezvous, or the world, with a
-// sentence that names the server and the record; the other hosts are told. One thread, that of the
-// io_context.
+// Records left by an earlier job or agent have another N, or none of the current tokens, and are
+// ignored. The server has no access control, so records are validated (rendezvous_records.h). An
+// invalid record ends the rendezvous, or the world, with a sentence that names the server and the
+// record; the other hosts are told. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_RENDEZVOUS_H_
 #define HVD_LAUNCHER_EXTERNAL_ADOPT_RENDEZVOUS_H_
 
@@ -38,24 +36,24 @@ class Rendezvous {
   // `secret`: of the job (world_secret.h), or "".
   Rendezvous(asio::io_context& io, std::string server, std::string secret);
 
-  // Ends what went on before. `done` runs once, unless Stop comes first.
+  // Cancels a previous call. `done` runs once, unless Stop is called first.
   void Meet(WaitingHost here, std::function<void(Result<MetWorld>)> done);
-  // The world is over, or nobody waits for it any more.
+  // The world has ended, or no rank waits for it any more.
   void Stop();
 
-  // In a world, or while one is waited for: the other hosts are told that it cannot go on.
+  // Tells the other hosts that the world, or the one being formed, has failed.
   void SendBroken(const std::string& reason);
-  // Some of that is still on its way to the server; for 10 s at most.
+  // Such a message is still being sent; for 10 s at most.
   bool telling() const { return telling_ > 0; }
-  // In a world: `broken` runs when another host said so, when a record that was wanted is bad, or
-  // when the server was out of reach for too long while one was wanted.
+  // In a world: `broken` runs when another host reports a failure, a requested record is invalid,
+  // or the server was unreachable for too long during a request.
   void Watch(OnValue broken);
 
-  // The directory of the world; `done` runs once somebody put the key, unless Stop comes first.
+  // The directory of the world; `done` runs once the key exists, unless Stop is called first.
   void Put(const std::string& key, const std::string& value);
   void Await(const std::string& key, OnValue done);
 
-  // Where ranks on other hosts can reach this one; "" when that is not known.
+  // Where ranks on other hosts can reach this one; "" if unknown.
   const std::string& local_address() const { return store_.local_address(); }
 
  private:
@@ -76,19 +74,19 @@ class Rendezvous {
   void FinishWith(const std::string& world_key, const WorldRecord& world);
   void Finish(Result<MetWorld> outcome);
   void Send(const std::string& key, const std::string& text);
-  // The rendezvous or the world cannot go on here.
+  // The rendezvous or the world has failed on this host.
   void Fail(const std::string& reason);
-  // The value under `key` is impossible; `what` ends the sentence.
+  // The value under `key` is invalid; `what` ends the sentence.
   void RefuseRecord(const std::string& key, const Status& what);
-  // How a request for `key` ended. False when the value is bad or no request has succeeded for too
-  // long; then it has failed.
+  // Checks the result of a request for `key`. False, after Fail, if the value is invalid or no
+  // request has succeeded for too long.
   bool Tolerate(const std::string& key, const Status& status);
 
   asio::io_context& io_;
   HttpStore store_;
   const std::string secret_;
   const Duration most_silence_;
-  uint64_t turn_ = 0;  // what was begun in an earlier one is forgotten
+  uint64_t turn_ = 0;  // callbacks of earlier turns are ignored
   WaitingHost here_;
   std::function<void(Result<MetWorld>)> done_;
   OnValue broken_;  // in a world

@@ -1,5 +1,5 @@
-// The records that adopting agents of several hosts write to each other in a key-value server, and
-// the world that follows. Pure.
+// The records that adopting agents exchange through a key-value server, and the world computed from
+// them. Pure.
 #ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_RENDEZVOUS_RECORDS_H_
 #define HVD_LAUNCHER_EXTERNAL_ADOPT_RENDEZVOUS_RECORDS_H_
 
@@ -31,7 +31,7 @@ struct RankEntry {
   bool operator==(const RankEntry&) const = default;
 };
 
-// The world, as the host of rank 0 decided it.
+// The world decided by the host of rank 0.
 struct WorldRecord {
   uint64_t generation = 0;          // from 1 to kLastMetGeneration
   std::string data_key;             // as MakeJobKey() makes it
@@ -40,35 +40,35 @@ struct WorldRecord {
   bool operator==(const WorldRecord&) const = default;
 };
 
-// No world counts further: a count after it stays a number.
+// Limit of generations, so that increments do not overflow.
 inline constexpr uint64_t kLastMetGeneration = uint64_t{1} << 62;
 
 std::string EncodeRecord(const RankEntry& note);
 std::string EncodeRecord(const WorldRecord& note);
-// Anybody may have written the text, so all of it is checked before it is used, and nothing is
-// allocated that the text and `size` (ranks of the world) do not account for. kInvalidArgument says
-// what is wrong, as the end of "the record ...".
+// The text is untrusted: everything is checked before use, and allocations are bounded by the text
+// and `size` (ranks of the world). The text of kInvalidArgument follows "the record ...".
 Result<RankEntry> DecodeRankEntry(std::string_view text);
 Result<WorldRecord> DecodeWorldRecord(std::string_view text, uint32_t size);
-// The longest text of a world of `size` ranks.
+// Maximum length of the record of a world of `size` ranks.
 size_t MostBytesOfWorldRecord(uint32_t size);
 
-// The record that the host of rank 0 writes in place of a world that cannot be: the reason for all.
+// The record that the host of rank 0 writes instead of a world that cannot be formed, with the
+// reason.
 std::string EncodeRefusal(const std::string& reason);
 std::optional<std::string> DecodeRefusal(std::string_view text);
 
-// Whether this names a rendezvous: 16 hexadecimal digits, as MakeJobId() makes them.
+// Whether this is a rendezvous name: 16 hexadecimal digits, as from MakeJobId().
 bool IsRendezvousName(std::string_view text);
 
 // By rank. Hosts are numbered in the order of their first ranks.
 Result<WorldRecord> WorldOfRecords(const std::vector<RankEntry>& notes, std::string data_key);
 
-// The part of `host` in a world of this layout; no slots if it has no such host. Names, key and
-// addresses are left to the caller.
+// The part of `host` in a world of this layout; no slots if there is no such host. The caller fills
+// in names, key and addresses.
 HostWorld PartOfHost(const std::vector<RankPlace>& places, uint32_t host);
 
-// The part of the waiting host that has this token. kInvalidArgument, as above, when the world has
-// other ranks on that host, or a generation that is over.
+// The part of the waiting host that has this token. kInvalidArgument, as above, if the world has
+// other ranks on that host, or a past generation.
 Result<HostWorld> PartOfWaiting(const WorldRecord& world, const WaitingHost& here,
                                 const std::string& token);
 

@@ -1,4 +1,4 @@
-// The output of a program, such as `mpirun --version`, which is run to its end, within a limit.
+// Runs a program such as `mpirun --version` to its end and collects its output.
 #ifndef HVD_LAUNCHER_EXTERNAL_MPI_ASK_PROGRAM_H_
 #define HVD_LAUNCHER_EXTERNAL_MPI_ASK_PROGRAM_H_
 
@@ -12,8 +12,8 @@
 
 namespace hvd {
 
-// Its output and then its errors, whatever it ends with. An error where it cannot be started, or
-// does not end in time. Main thread only.
+// Its stdout followed by its stderr, whatever its exit code. An error if it cannot be started or
+// exceeds `limit`. Main thread only.
 Result<std::string> AskProgram(const std::vector<std::string>& command,
                                const std::shared_ptr<LocalFamily>& family, Duration limit);
 

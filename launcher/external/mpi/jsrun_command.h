@@ -13,12 +13,12 @@
 
 namespace hvd {
 
-// An explicit resource file: each rank on its host, with an equal share of the CPUs there,
-// neighbours beside each other, and all GPUs and memory. `cpus`: of each host, by number; where
-// there are fewer than ranks, some share one.
+// An explicit resource file: each rank on its host, with an equal contiguous share of the CPUs, and
+// all GPUs and memory. `cpus`: of each host, by number; if fewer than ranks, some ranks share a
+// CPU.
 std::string ResourceFile(const Plan& plan, const std::vector<uint32_t>& cpus);
 
-// `resource_file`: its path; --binding-args stand in place of it.
+// `resource_file`: its path; replaced by --binding-args.
 Result<std::vector<std::string>> JsrunCommand(const std::string& program,
                                               const std::string& resource_file,
                                               const Settings& settings,

@@ -1,4 +1,4 @@
-// LauncherRun: mpirun or jsrun as a child of hvdrun. Its end is reported once, with what it said.
+// LauncherRun: mpirun or jsrun as a child of hvdrun. Its end is reported once, with its output.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_EXTERNAL_MPI_LAUNCHER_RUN_H_
@@ -18,17 +18,17 @@
 
 namespace hvd {
 
-// How mpirun or jsrun ended, and its words about that.
+// How mpirun or jsrun ended, and its error output.
 struct LauncherEnd {
   std::string reason;      // "ended with exit code 1"
-  std::string words;       // what it said, in short; empty: nothing
+  std::string words;       // first paragraph of its output; empty: none
   int exit_code = 0;       // as a shell would show it
-  bool by_signal = false;  // of somebody else than hvdrun
+  bool by_signal = false;  // not sent by hvdrun
 };
 
 LauncherEnd ReadLauncherEnd(const CommandEnd& end);
 
-// The first paragraph of what it said, on one line and safe to print: later ones give advice.
+// The first paragraph of its output, on one line and safe to print; later ones only give advice.
 std::string FirstParagraph(const std::string& said);
 
 class LauncherRun final : private ChannelObserver {
@@ -39,15 +39,15 @@ class LauncherRun final : private ChannelObserver {
               std::shared_ptr<LocalFamily> family, OnOver on_over);
 
   void Start() { channel_.Open(*this); }
-  // It ends by itself when its processes have ended, and gets a moment for that. `silent`: it does
-  // not, and gets none.
+  // Ends the launcher; it normally exits after its processes and gets a moment for that. `silent`:
+  // kill it at once.
   void End(bool silent);
   bool over() const { return over_; }
   const std::vector<std::string>& command() const { return command_; }
 
  private:
   void OnStage(ChannelStage) override {}
-  void OnBytes(std::string_view) override {}  // the ranks speak to their agents
+  void OnBytes(std::string_view) override {}  // ranks send output to their agents
   void OnWritable() override {}
   void OnEnd(const ChannelEnd& end) override;
 
@@ -58,7 +58,7 @@ class LauncherRun final : private ChannelObserver {
   CommandChannel channel_;
 };
 
-// Makes the one of a job whose plan is final. `cpus`: of each of its hosts, by number.
+// Creates the launcher of a job whose plan is final. `cpus`: of each host, by number.
 using LauncherMaker = std::function<Result<std::unique_ptr<LauncherRun>>(
     asio::io_context& io, const Plan& plan, const std::vector<uint32_t>& cpus,
     LauncherRun::OnOver on_over)>;

@@ -12,13 +12,12 @@
 
 namespace hvd {
 
-// The words of --mpi-args and --binding-args, as a shell would split them without running anything.
-// `said`: the flag, for the sentence.
+// Splits --mpi-args and --binding-args like a shell, without expansions. `said`: the flag, for the
+// error message.
 Result<std::vector<std::string>> SplitMpiArgs(const std::string& said, const std::string& text);
 
-// `program`: mpirun; `process`: the command that it is to start for each rank. The plan's ranks go
-// host by host, with as many on each host as the plan says. An error where this MPI has no words
-// for it.
+// `program`: mpirun; `process`: the command to start for each rank. Ranks are placed host by host,
+// as in the plan. An error if this MPI cannot express it.
 Result<std::vector<std::string>> MpiCommand(const std::string& program, const MpiVersion& version,
                                             const Plan& plan, const Settings& settings,
                                             const std::vector<std::string>& process);

@@ -1,4 +1,4 @@
-// Which MPI an mpirun belongs to, by what `mpirun --version` says of itself. Pure.
+// Detects the MPI implementation from the output of `mpirun --version`. Pure.
 #ifndef HVD_LAUNCHER_EXTERNAL_MPI_MPI_FLAVOR_H_
 #define HVD_LAUNCHER_EXTERNAL_MPI_MPI_FLAVOR_H_
 
@@ -15,10 +15,10 @@ struct MpiVersion {
   std::string name;  // "Open MPI 4.1.4"
 };
 
-// Nothing for words of no MPI that is known here.
+// Nothing for an unknown MPI.
 std::optional<MpiVersion> ReadMpiVersion(const std::string& said);
 
-// The argument that it does not know, by what it said when it was given some; empty: it knows all.
+// The argument that mpirun rejected as unknown, from its output; empty: none.
 std::string UnknownArgument(const std::string& said);
 
 }  // namespace hvd

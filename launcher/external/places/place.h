@@ -1,5 +1,5 @@
-// A place in the world of another launcher (mpirun, jsrun): the facts that a process that it
-// started tells an agent about it.
+// A place in the world of another launcher (mpirun, jsrun): what a process started by it reports to
+// the agent.
 #ifndef HVD_LAUNCHER_EXTERNAL_PLACES_PLACE_H_
 #define HVD_LAUNCHER_EXTERNAL_PLACES_PLACE_H_
 
@@ -22,29 +22,28 @@ struct PlaceNumber {
 struct Place {
   PlaceNumber number;
   std::vector<std::string> environment;  // "NAME=value", of the process that holds it
-  std::vector<int> cpus;                 // that it was bound to; empty: to none
-  UniqueFd pmi;  // by which MPICH and its relatives know the rank; invalid: there is none
+  std::vector<int> cpus;                 // to which it was bound; empty: not bound
+  UniqueFd pmi;  // PMI connection of MPICH and its derivatives; invalid: none
 };
 
-// The launcher's variables in a process that it started; nothing when there are none.
+// From the launcher's environment variables; nothing if there are none.
 std::optional<PlaceNumber> PlaceNumberOf(
     const std::function<std::optional<std::string>(const char*)>& env);
 
-// As both sides write it; nothing for anything else.
+// Text format of the protocol; nothing for invalid text.
 std::string PlaceText(PlaceNumber number);
 std::optional<PlaceNumber> ParsePlace(const std::string& text);
 
-// The variables that the launcher added to the environment of `place`, or changed: without those of
-// the driver, those of every login on this host, and those of the process alone. `own`: of the
-// agent.
+// The variables of `place` that the launcher added or changed: without those of the driver, of
+// every login on this host, and of the process itself. `own`: environment of the agent.
 std::vector<std::string> VariablesOfLauncher(const std::vector<std::string>& place,
                                              const std::vector<std::string>& driver,
                                              const std::vector<std::string>& own);
 
-// Where the agent of this job (its own id) takes places: an abstract unix address.
+// The abstract unix address at which the agent with this id accepts places.
 std::string PlaceAddress(const std::string& agent_job_id);
 
-// How the rank that took a place has ended, as its agent tells the process that held it.
+// The agent's message on how the rank ended, to the process that holds the place.
 std::string PlaceEndText(const ProcessEnd& end);
 // Nothing for anything else.
 std::optional<ProcessEnd> ParsePlaceEnd(const std::string& text);

@@ -1,5 +1,5 @@
-// The process that another launcher starts for each rank (`hvdrun worker`): it gives its place to
-// the agent of its host, which starts the rank there, and waits until the rank has ended.
+// The process that another launcher starts per rank (`hvdrun worker`): hands its place to the agent
+// of its host, which starts the rank, and waits for the rank's end.
 #ifndef HVD_LAUNCHER_EXTERNAL_PLACES_PLACE_HOLDER_H_
 #define HVD_LAUNCHER_EXTERNAL_PLACES_PLACE_HOLDER_H_
 
@@ -8,8 +8,8 @@
 
 namespace hvd {
 
-// `hosts`: of the job; the agent of one of them is here. Ends as the rank did; returns an exit code
-// when there was none.
+// `hosts`: number of hosts of the job, one of which is this machine. Ends the process the way the
+// rank ended; returns an exit code if there was no rank.
 int HoldPlace(const std::string& job_id, uint32_t hosts);
 
 }  // namespace hvd

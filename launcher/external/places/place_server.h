@@ -1,8 +1,8 @@
-// PlaceServer: where the processes that another launcher started on this host give their places to
-// the agent, and learn how the rank that took it has ended. Such a process (place_holder.h) stays
-// as long as its rank, and ends as it does, so that its launcher sees a world of the usual kind.
+// PlaceServer: the agent's server for processes that another launcher started on this host: they
+// hand over their places and are told how their ranks ended. Such a process (place_holder.h) lives
+// as long as its rank and ends the same way, so that its launcher sees an ordinary world.
 //
-// Processes of other users are sent away. One thread, that of the io_context.
+// Refuses processes of other users. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_EXTERNAL_PLACES_PLACE_SERVER_H_
 #define HVD_LAUNCHER_EXTERNAL_PLACES_PLACE_SERVER_H_
 
@@ -29,9 +29,9 @@ class PlaceServer {
   ~PlaceServer();
 
   Status Listen(const std::string& agent_job_id);
-  // Null: nobody holds this place.
+  // Null: no process holds this place.
   Place* Find(uint32_t place);
-  // Tells the process that holds it; nothing happens when there is none.
+  // Tells the process that holds the place; ignored if there is none.
   void End(uint32_t place, const ProcessEnd& end);
 
  private:

@@ -1,5 +1,5 @@
-// The addresses at which hosts reach each other, as the routes of this machine say. Asks the
-// kernel; sends nothing to other hosts but a question to the name server.
+// Local addresses by which hosts reach each other, from this machine's routing table. Sends nothing
+// over the network except name lookups.
 #ifndef HVD_LAUNCHER_EXTERNAL_STOCK_OWN_ADDRESS_H_
 #define HVD_LAUNCHER_EXTERNAL_STOCK_OWN_ADDRESS_H_
 
@@ -7,15 +7,14 @@
 
 namespace hvd {
 
-// The numeric IPv4 address from which this machine speaks to that host (a name or an address);
-// empty: there is no route to it, or its name is not known. A name server that is slow takes its
-// time.
+// The numeric IPv4 source address for connections to that host (a name or an address); empty: no
+// route, or the name does not resolve. May block on a slow name server.
 std::string OwnAddressTowards(const std::string& host);
 
-// The same, at once: empty for a name, too.
+// The same without name lookup: empty for a name.
 std::string OwnAddressTowardsNumeric(const std::string& address);
 
-// The interface of this machine that has the numeric address, the one of loopback too; empty: none.
+// The interface with this numeric address, including loopback; empty: none.
 std::string InterfaceWith(const std::string& numeric_address);
 
 }  // namespace hvd

@@ -1,6 +1,6 @@
-// StockRendezvous: the answers of the HTTP server of a launcher of stock Horovod to its workers.
-// They leave addresses for each other, and in an elastic job ask for their place. Nothing that they
-// send is unpickled, or looked at in another way.
+// StockRendezvous: the HTTP rendezvous server that workers of stock Horovod expect from their
+// launcher. They exchange addresses, and in an elastic job ask for their place. Values are opaque;
+// nothing is unpickled.
 //
 // One thread.
 #ifndef HVD_LAUNCHER_EXTERNAL_STOCK_STOCK_RENDEZVOUS_H_
@@ -21,32 +21,32 @@
 
 namespace hvd {
 
-// Beyond these nothing more is taken. A value of a rank has some hundred bytes for each other rank.
+// Limits of stored data. A rank's value has some hundred bytes per other rank.
 inline constexpr size_t kMostStockValue = size_t{1} << 20;
 inline constexpr size_t kMostStockBytes = size_t{512} << 20;
-// For each pair of ranks, beside so much for all.
+// Limit per pair of ranks, plus a constant.
 inline constexpr size_t kStockBytesOfPair = 2048;
 inline constexpr size_t kFewestStockBytes = size_t{16} << 20;
 
-// The values that workers of stock Horovod leave for each other, by scope and key.
+// The values that workers of stock Horovod exchange, by scope and key.
 class StockStore {
  public:
-  // By scope: how many ranks meet in it.
+  // By scope: number of its ranks.
   using Sizes = std::map<std::string, uint32_t, std::less<>>;
 
-  // A world begins, and all that was there is forgotten.
+  // Begins a world; drops all values.
   void Begin(Sizes sizes);
 
-  // False: there is no room.
+  // False: the limit is reached.
   bool Put(std::string_view scope, std::string_view key, std::string_view value);
-  // Null: there is none. Valid until the next change.
+  // Null: none. Valid until the next change.
   const std::string* Find(std::string_view scope, std::string_view key) const;
-  // In a scope of Begin: a rank has found all the others, and when each rank of the scope has said
-  // so, the scope is empty again. In another scope: the key goes at once.
+  // In a scope of Begin: a rank has found all others; the scope is emptied when all its ranks have
+  // reported so. In other scopes: removes the key at once.
   void Delete(std::string_view scope, std::string_view key);
 
   size_t bytes() const { return bytes_; }
-  // The most that is taken for the world that began last: a stranger may fill it.
+  // The limit for the current world: any client may fill it.
   size_t most_bytes() const { return most_bytes_; }
 
  private:
@@ -63,7 +63,7 @@ class StockStore {
 };
 
 struct StockSlot {
-  std::string host;  // as its worker knows it: HOROVOD_HOSTNAME
+  std::string host;  // the worker's HOROVOD_HOSTNAME
   Placement place;
 };
 
@@ -75,14 +75,14 @@ class StockRendezvous {
  public:
   using Reply = std::function<void(HttpAnswer)>;
 
-  // The world of these slots begins. Workers that wait for their place are told.
+  // Begins a world of these slots. Answers workers that wait for their place.
   void Begin(const std::vector<StockSlot>& slots);
-  // A rank of the world is gone: it goes on in no process.
+  // A rank of the world is lost: the world has failed.
   void Break() { broken_ = true; }
 
-  // Calls `reply` at once. Only a rank that asks for its place waits, until all ranks of the world
-  // have asked, which then goes on, or another one begins: a rank that has lost a peer may ask
-  // before anybody else knows of it.
+  // Calls `reply` at once, except for a rank that asks for its place: it waits until all ranks of
+  // the world have asked, and the world continues, or until another world begins, because a rank
+  // that lost a peer may ask before the loss is known.
   void Handle(const HttpRequest& request, Reply reply);
 
  private:
@@ -94,7 +94,7 @@ class StockRendezvous {
 
   StockStore store_;
   std::map<std::string, std::string> places_;  // by "host:local rank"
-  bool broken_ = true;                         // or none has begun
+  bool broken_ = true;                         // also before the first world
   std::vector<std::pair<std::string, Reply>> waiting_;
 };
 

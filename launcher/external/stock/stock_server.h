@@ -1,4 +1,4 @@
-// StockServer: a StockRendezvous at the addresses of this machine where workers need it.
+// StockServer: serves a StockRendezvous at the addresses of this machine that workers need.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_EXTERNAL_STOCK_STOCK_SERVER_H_
@@ -19,11 +19,11 @@ namespace hvd {
 
 class StockServer {
  public:
-  // `first_port`, `last_port`: where it may listen; both 0: at any free port. `most_ranks`: as many
-  // may wait for their place at a time.
+  // `first_port`, `last_port`: range to listen in; both 0: any free port. `most_ranks`: maximum
+  // number of ranks that wait for their place.
   StockServer(asio::io_context& io, uint16_t first_port, uint16_t last_port, uint32_t most_ranks);
 
-  // Listens at this numeric address, if it does not yet. Returns "10.0.0.1:4711". Not ok: a
+  // Listens at this numeric address, unless it does already. Returns "10.0.0.1:4711". Not ok: a
   // sentence.
   Result<std::string> ListenAt(const std::string& address);
   // "10.0.0.1:4711", "10.0.0.1:4711 and 127.0.0.1:4712"
