@@ -15,31 +15,33 @@ namespace hvd {
 
 struct BytePumpHandlers {
   std::function<void(std::string_view)> on_bytes;
-  std::function<void()> on_writable;  // after a Write that did not take everything
-  std::function<void()> on_end;       // once: the other side closed, or reading failed
+  std::function<void()>
+      on_writable;               // there is room again after a Write that did not accept everything
+  std::function<void()> on_end;  // once: the other side closed, or reading failed
 };
 
-// A way for bytes to and from a peer.
+// A byte stream to and from a peer.
 class BytePath {
  public:
   virtual ~BytePath() = default;
-  // Takes as many bytes as fit now. A closed other side swallows all; on_end tells.
+  // Accepts as many bytes as fit now and returns their number. If the other side has closed, drops
+  // everything; on_end reports that.
   virtual size_t Write(std::string_view bytes) = 0;
-  // on_end is not called any more.
+  // Does not call on_end.
   virtual void Close() = 0;
 };
 
 class BytePump final : public BytePath {
  public:
-  // `write_end` may be empty: then it only reads. Handlers run from the io_context, never from a
-  // call of this class.
+  // `write_end` may be empty for reading only. Handlers run from the io_context, never from inside
+  // a call of this class.
   BytePump(asio::io_context& io, UniqueFd read_end, UniqueFd write_end, BytePumpHandlers handlers);
 
   size_t Write(std::string_view bytes) override;
   // Closes both descriptors.
   void Close() override;
   bool open() const { return reader_.is_open(); }
-  // In on_end: why reading failed, an errno value; 0: the other side closed.
+  // In on_end: errno of the failed read; 0: the other side closed.
   int error() const { return error_; }
 
  private:

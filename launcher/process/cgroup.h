@@ -1,6 +1,6 @@
-// The job's own cgroup (version 2) on this host: a folder that holds its workers and whatever they
-// start, so that one write ends them all. Optional: there is none where no cgroup2 is mounted,
-// where this user may not make one, or where the kernel has no cgroup.kill (before Linux 5.14).
+// The job's own cgroup (version 2) on this host: holds its workers and their descendants, so that
+// one write kills them all. Optional: not available without a mounted cgroup2, without permission
+// to create one, or without cgroup.kill (before Linux 5.14).
 #ifndef HVD_LAUNCHER_PROCESS_CGROUP_H_
 #define HVD_LAUNCHER_PROCESS_CGROUP_H_
 
@@ -17,26 +17,25 @@
 
 namespace hvd {
 
-// Where a process whose /proc files read like this has its cgroup2 folder; empty when it has none.
-// Pure.
+// The cgroup2 folder of a process, from its /proc files; empty: none. Pure.
 std::string CgroupFolder(std::string_view mountinfo, std::string_view proc_cgroup);
 
-// Makes the job's group below that of this process. Keep the descriptor for as long as the group is
-// to stay: it has a lock, which others can see from another pid namespace. Invalid: there is none.
+// Creates the job's group below that of this process. Keep the descriptor open while the group is
+// in use: it holds a lock that is visible from other pid namespaces. Invalid: not available.
 UniqueFd MakeCgroup(const std::string& job_id);
-// The group's folder, for SpawnDescriptors; invalid when there is none.
+// The group's folder, for SpawnDescriptors; invalid: none.
 UniqueFd OpenCgroup(const std::string& job_id);
-// Kills every process in the group; nothing happens when there is none.
+// Kills every process in the group, if it exists.
 void KillCgroup(const std::string& job_id);
 // The ids of the jobs of this user and this pid namespace that have a group below that of this
 // process.
 std::vector<std::string> CgroupsHere();
 // The processes in the group.
 std::vector<pid_t> ProcessesInCgroup(const std::string& job_id);
-// Removes the empty groups of this user that nobody holds: those of jobs in containers that were
-// killed, where nothing was left that could have done it.
+// Removes this user's empty, unlocked groups, left by jobs in containers that were killed as a
+// whole.
 void RemoveAbandonedCgroups();
-// Removes the group as soon as no process is in it any more; gives up after `patience`.
+// Removes the group once it is empty; gives up after `patience`.
 void RemoveCgroup(const std::string& job_id, Duration patience = std::chrono::seconds(3));
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// Faults on purpose: HVD_TEST_FAULT names what is to fail, for tests of what hvdrun says then
+// Fault injection: HVD_TEST_FAULT names what is to fail, for tests of hvdrun's messages
 // (test_env.h).
 #ifndef HVD_LAUNCHER_PROCESS_FAULT_H_
 #define HVD_LAUNCHER_PROCESS_FAULT_H_

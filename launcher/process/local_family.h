@@ -1,5 +1,5 @@
-// LocalFamily: the children of this process that several of its parts wait for. Whichever part
-// reaps, each learns of its own child. Main thread only.
+// LocalFamily: the child processes of this process, shared by the parts that wait for them:
+// whichever part reaps a child, its owner learns of it. Main thread only.
 #ifndef HVD_LAUNCHER_PROCESS_LOCAL_FAMILY_H_
 #define HVD_LAUNCHER_PROCESS_LOCAL_FAMILY_H_
 
@@ -12,22 +12,21 @@
 
 namespace hvd {
 
-// A variable of the agents that a driver has started on its own machine.
+// Environment variable of agents that a driver started on its own machine.
 inline constexpr const char* kLocalAgentName = "HVD_LOCAL_AGENT";
 
-// Made before the first child: those that are there already were inherited through exec, and are
-// nobody's business.
+// Create before the first child: existing children were inherited through exec and are ignored.
 class LocalFamily {
  public:
   void Add(pid_t child) { statuses_[child] = std::nullopt; }
-  // Nobody asks for the child any more.
+  // The child's owner is no longer interested.
   void Remove(pid_t child) { statuses_.erase(child); }
   void NoteReaped(pid_t pid, int wait_status);
-  // Reaps what has ended; true when no child is left.
+  // Reaps ended children; true if no child is left.
   bool Reap();
   // Nothing while it runs.
   std::optional<int> StatusOf(pid_t child) const;
-  // The processes to be spared by a part that ends this child, and all that it left.
+  // The processes to spare when killing this child and its leftovers.
   Spared NotOf(pid_t child) const;
 
  private:

@@ -1,6 +1,6 @@
 // LocalProcessHost: ProcessHost by vfork and exec on this machine. Reaps all children of this
-// process, also orphans that were handed to it. Main thread only (PDEATHSIG of the workers belongs
-// to the thread that spawned them).
+// process, including adopted orphans. Main thread only (PDEATHSIG of the workers belongs to the
+// thread that spawned them).
 #ifndef HVD_LAUNCHER_PROCESS_LOCAL_PROCESS_HOST_H_
 #define HVD_LAUNCHER_PROCESS_LOCAL_PROCESS_HOST_H_
 
@@ -20,17 +20,18 @@
 
 namespace hvd {
 
-// Why so many workers cannot be started by a process that may have so many open descriptors; empty:
-// they can. Pure.
+// Why a process with this limit of open descriptors cannot start this number of workers; empty: it
+// can. Pure.
 std::string DescriptorShortage(size_t workers, uint64_t limit, const std::string& host);
-// The same for workers that join a world: each has a connection, too.
+// The same for workers that join a world, which also need a connection each.
 std::string LinkShortage(size_t workers, uint64_t limit, const std::string& host);
-// Of this process, which has raised it as far as it may.
+// The limit of this process, after raising it as far as permitted.
 uint64_t DescriptorLimit();
 
 class LocalProcessHost final : public ProcessHost {
  public:
-  // `observer` outlives this object. Workers are born in the cgroup `cgroup_fd`; -1: in ours.
+  // `observer` outlives this object. Workers start in the cgroup `cgroup_fd`; -1: in that of this
+  // process.
   LocalProcessHost(asio::io_context& io, ProcessObserver& observer, int cgroup_fd = -1);
   ~LocalProcessHost() override;
 
@@ -40,12 +41,12 @@ class LocalProcessHost final : public ProcessHost {
   void HoldOutput(bool hold) override;
   bool OutputEnded() const override;
 
-  // The limit of open descriptors that a child is to have, when ours was raised.
+  // The descriptor limit of children, if that of this process was raised.
   const std::optional<rlimit>& child_descriptor_limit() const { return worker_descriptor_limit_; }
 
-  // Reaps what has ended now, without waiting for SIGCHLD; true when no child of any kind is left.
+  // Reaps ended children without waiting for SIGCHLD; true if no child is left.
   bool Reap();
-  // For reapers elsewhere (KillEverything): takes note of a child that was reaped there.
+  // Records a child that was reaped elsewhere (KillEverything).
   void NoteReaped(pid_t pid, int wait_status);
 
  private:
@@ -58,7 +59,7 @@ class LocalProcessHost final : public ProcessHost {
     explicit Worker(asio::io_context& io) : exit_timer(io) {}
     uint32_t number = 0;
     pid_t pid = 0;
-    std::shared_ptr<Pipe> pipes[kOutputStreams];  // by stream; null: ended, or never there
+    std::shared_ptr<Pipe> pipes[kOutputStreams];  // by stream; null: ended or absent
     std::optional<ProcessEnd> end;
     TimePoint noticed{};
     bool reported = false;

@@ -1,4 +1,4 @@
-// A look at one process, by its number.
+// Information about one process.
 #ifndef HVD_LAUNCHER_PROCESS_ONE_PROCESS_H_
 #define HVD_LAUNCHER_PROCESS_ONE_PROCESS_H_
 
@@ -11,17 +11,17 @@ namespace hvd {
 
 struct ProcessInfo {
   pid_t pid = 0, parent = 0, session = 0;
-  char state = '?';          // 'Z': ended, waits to be reaped
-  uint64_t start_ticks = 0;  // tells a process from a later one of the same pid
+  char state = '?';          // 'Z': zombie
+  uint64_t start_ticks = 0;  // distinguishes processes that reuse a pid
 };
 
-// Nothing when there is none of this number.
+// Nothing if there is no such process.
 std::optional<ProcessInfo> LookAtProcess(pid_t pid);
 
-// True when the process has a SIGKILL before it, is ending, dumps its core, or is gone.
+// True if the process has a pending SIGKILL, is exiting, dumping core, or gone.
 bool IsDying(pid_t pid);
 
-// How much of its memory is resident, shared pages too. Nothing when there is none of this number.
+// Its resident memory, including shared pages. Nothing if there is no such process.
 std::optional<uint64_t> ResidentBytes(pid_t pid);
 
 }  // namespace hvd

@@ -1,6 +1,5 @@
-// Whether the kernel killed for lack of memory: it counts such kills, per cgroup and for the whole
-// machine, and tells nobody who they were. A SIGKILL of a rank just after a counter moved is called
-// one.
+// Detects kills by the kernel's OOM killer: the kernel counts them per cgroup and machine, but does
+// not name the victims. A SIGKILL of a rank right after a counter increased is attributed to it.
 #ifndef HVD_LAUNCHER_PROCESS_OOM_H_
 #define HVD_LAUNCHER_PROCESS_OOM_H_
 
@@ -17,26 +16,25 @@ class OomCounters {
  public:
   OomCounters();
 
-  // Processes that the kernel has killed for lack of memory, as far as it can be seen from here.
+  // Number of OOM kills visible from here.
   uint64_t Kills() const;
 
  private:
-  std::string cgroup_file_;  // memory.events or memory.oom_control; empty: neither is there
+  std::string cgroup_file_;  // memory.events or memory.oom_control; empty: neither exists
 };
 
-// Which of the counted kills may still be that of a rank. A stranger in the same cgroup may be
-// killed, too, and that moves the counter for good; a rank's own kill is counted before the rank is
-// seen to end, by seconds if it has much memory. So a kill is settled, and proves nothing any more,
-// at the look after the one that saw it, unless a rank is dying then. Pure.
+// Tracks which counted kills may still belong to a rank. Other processes in the same cgroup may be
+// killed, too; and a rank's kill is counted before its end is noticed, by seconds if it has much
+// memory. So a kill expires at the second call of Look after it, unless a rank is dying then. Pure.
 class OomBaseline {
  public:
   explicit OomBaseline(uint64_t kills) : settled_(kills), seen_(kills) {}
 
-  // Now and then. `any_dying`: whether a rank is being ended right now; asked only when a kill is
-  // to be settled.
+  // Call periodically. `any_dying`: whether a rank is dying right now; called only if a kill is to
+  // expire.
   void Look(uint64_t kills, const std::function<bool()>& any_dying);
-  // A rank was ended by a SIGKILL that was not ours: true when the kernel did it for lack of
-  // memory. Takes one kill.
+  // For a rank that ended by a SIGKILL not sent by hvdrun: true if it was an OOM kill. Consumes one
+  // kill.
   bool Take(uint64_t kills);
 
  private:

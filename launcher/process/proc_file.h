@@ -1,4 +1,4 @@
-// Reading a small file of /proc whole.
+// Reads small files of /proc.
 #ifndef HVD_LAUNCHER_PROCESS_PROC_FILE_H_
 #define HVD_LAUNCHER_PROCESS_PROC_FILE_H_
 
@@ -12,8 +12,7 @@
 
 namespace hvd {
 
-// The text of a file, at most 64 MiB of it; empty when it cannot be read. Never waits for somebody
-// to write it.
+// The text of a file, at most 64 MiB; empty if it cannot be read. Does not block on a FIFO.
 std::string ReadSmallFile(const std::string& path);
 
 // `name` as in "self/cgroup".
@@ -22,7 +21,7 @@ inline std::string ReadProcFile(pid_t pid, const char* name) {
   return ReadProcFile(Format("{}/{}", pid, name));
 }
 
-// Does the process run as this user?
+// Whether the process runs as this user.
 bool IsOwnProcess(pid_t pid);
 
 // The value of a variable in the text of /proc/PID/environ. Pure.

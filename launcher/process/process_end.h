@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// kResult: what a function of horovod.run() returned, as bytes that hvdrun passes on.
+// kResult: the return value of a function of horovod.run(), as bytes that hvdrun forwards.
 enum class OutputStream : uint8_t { kStdout = 0, kStderr = 1, kResult = 2 };
 inline constexpr size_t kOutputStreams = 3;
 
@@ -18,7 +18,7 @@ struct ProcessEnd {
   int32_t value = 0;  // the exit code, or the signal
 
   bool ok() const { return !by_signal && value == 0; }
-  // The number that a shell would show.
+  // The exit code as a shell reports it.
   int exit_code() const { return by_signal ? kSignalBase + value : value; }
   bool operator==(const ProcessEnd&) const = default;
 };

@@ -1,5 +1,5 @@
-// The folder in which the workers of an agent have the pipes and the dumps of PyTorch's flight
-// recorder: <job id>-<pid of the agent's warden>, in the folder for temporary files.
+// The folder for the pipes and dumps of PyTorch's flight recorders of an agent's workers: <job
+// id>-<pid of the agent's warden>, in the temporary folder.
 #ifndef HVD_LAUNCHER_PROCESS_RECORDER_FOLDER_H_
 #define HVD_LAUNCHER_PROCESS_RECORDER_FOLDER_H_
 
@@ -13,13 +13,13 @@ namespace hvd {
 inline constexpr const char* kRecorderFolder = "/hvdrun-flight-";
 
 std::string RecorderFolder(const std::string& job_id, pid_t warden);
-// For its owner only. False when it cannot be made, or is there already.
+// Creates it for its owner only. False: it cannot be created, or exists.
 bool MakeRecorderFolder(const std::string& folder);
-// With what the names of a worker's files begin; the rank follows.
+// Prefix of the names of a worker's files; the rank follows.
 std::string RecorderStem(const std::string& folder, uint32_t worker);
-// The pipes, and the folder where nothing else is in it: dumps stay.
+// Removes the pipes, and the folder if it is empty then: dumps stay.
 void RemoveRecorderFolder(const std::string& folder);
-// Of all agents of a job that is over.
+// The same for all agents of a job that has ended.
 void RemoveRecorderFolders(const std::string& job_id);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// The meaning of an exception that ends hvdrun or an agent, as a part of a sentence.
+// The message of an exception that ends hvdrun or an agent, as a part of a sentence.
 #ifndef HVD_LAUNCHER_PROCESS_UNCAUGHT_H_
 #define HVD_LAUNCHER_PROCESS_UNCAUGHT_H_
 
@@ -7,7 +7,7 @@
 
 namespace hvd {
 
-// Its own words, and the facts that they leave out. Pure.
+// Its what() text, with facts that this lacks. Pure.
 std::string MeaningOf(const std::exception& failure);
 
 }  // namespace hvd

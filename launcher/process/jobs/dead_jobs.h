@@ -1,5 +1,5 @@
-// Jobs of this user on this machine whose hvdrun, warden and agent were all killed at once: nobody
-// was left to end what they had started. The next hvdrun does, and hvdrun ps, stop and doctor.
+// Jobs of this user on this machine whose hvdrun, warden and agent were all killed, so that their
+// processes were left behind. The next hvdrun ends them, as do hvdrun ps, stop and doctor.
 #ifndef HVD_LAUNCHER_PROCESS_JOBS_DEAD_JOBS_H_
 #define HVD_LAUNCHER_PROCESS_JOBS_DEAD_JOBS_H_
 
@@ -18,20 +18,19 @@ struct JobProcess {
   ProcessInfo process;
   std::string job;                // its HVD_JOB_ID
   std::optional<JobPlace> place;  // its HVD_JOB_PLACE
-  bool keeps_job = false;         // an agent or a warden, or perhaps one
+  bool keeps_job = false;         // it is, or may be, an agent or a warden
 };
 
-// By job, the processes of dead ones. A job is dead here when it began in this very place and no
-// agent or warden of it runs. Of its processes those are left over that lost their parents: the
-// topmost was handed to one of the agent's former parents. One that somebody else has started with
-// the job's environment (sbatch, at) has a live parent of another kind, and is spared with all
-// below it. Pure.
+// By job, the processes left by dead jobs. A job is dead if it began in `here` and none of its
+// agents or wardens runs. Its leftover processes are those that were orphaned: the topmost was
+// reparented to one of the agent's former parents. A process started by something else with the
+// job's environment (sbatch, at) has another live parent, and is spared with its descendants. Pure.
 std::map<std::string, std::vector<ProcessInfo>> LeftOver(const std::vector<JobProcess>& seen,
                                                          const JobPlace& here);
 
-// Ends what dead jobs have left, but for the job that the calling process is part of, and removes
-// their cgroups. Returns a sentence for each that had processes. Takes as long as a look at all
-// processes; with leftovers, 3 s at most.
+// Kills the processes left by dead jobs, except of the job that the calling process belongs to, and
+// removes their cgroups. Returns a sentence for each job that had any. Scans all processes; with
+// leftovers, takes at most 3 s.
 std::vector<std::string> EndDeadJobs();
 
 }  // namespace hvd

@@ -1,7 +1,7 @@
-// Asking a driver how its job fares: it listens at an abstract unix address that has the job's id
-// in its name, and writes two numbers to every process of its user (or root) that connects. So
-// `hvdrun ps` sees a job whose ranks are all on other hosts. Nothing is read from the one that
-// asks, and nothing is left behind.
+// Querying a driver for the state of its job: it listens at an abstract unix address that contains
+// the job's id, and writes two numbers to every process of its user (or root) that connects. So
+// `hvdrun ps` sees a job whose ranks are all on other hosts. Nothing is read from the client, and
+// no file is created.
 #ifndef HVD_LAUNCHER_PROCESS_JOBS_DRIVER_STATUS_H_
 #define HVD_LAUNCHER_PROCESS_JOBS_DRIVER_STATUS_H_
 
@@ -23,7 +23,7 @@ namespace hvd {
 
 struct JobCounts {
   uint32_t size = 0;   // ranks of the job
-  uint32_t alive = 0;  // those that run, on all hosts
+  uint32_t alive = 0;  // running ranks on all hosts
 };
 
 // The driver's side. One thread, that of the io_context.
@@ -31,7 +31,7 @@ class DriverStatusListener {
  public:
   DriverStatusListener(asio::io_context& io, std::function<JobCounts()> counts);
 
-  // When it cannot listen, the job is listed by its processes on this machine alone.
+  // If it fails, the job is listed by its processes on this machine only.
   Status Open(const std::string& job_id);
 
  private:
@@ -45,13 +45,14 @@ class DriverStatusListener {
 struct DriverReply {
   std::string job;
   pid_t pid = 0;
-  std::optional<JobCounts> counts;  // none: it did not answer in time
+  std::optional<JobCounts> counts;  // none: no answer in time
 };
 
-// Asks all that listen, and waits no longer than `limit` for all of them together.
+// Queries all drivers; waits at most `limit` in total.
 std::vector<DriverReply> AskDrivers(Duration limit);
 
-// The ids of the jobs whose drivers listen, by the text of /proc/net/unix; each once. Pure.
+// The ids of jobs with a listening driver, from the text of /proc/net/unix, without duplicates.
+// Pure.
 std::vector<std::string> DriversIn(std::string_view unix_sockets);
 
 // The text that the driver writes, and its reader. Pure.

@@ -1,8 +1,8 @@
-// LinkListener: an abstract unix address at which processes of this host connect. Each client is
-// handed to the owner as it comes; the owner alone reads and writes its socket.
+// LinkListener: listens at an abstract unix address for processes of this host. Each client is
+// passed to the owner, which does all reads and writes.
 //
 // One thread, that of the io_context. The owner is called from there, and from AcceptAll(); it may
-// close the listener in that call, and not destroy it.
+// close the listener in that call, but not destroy it.
 #ifndef HVD_LAUNCHER_PROCESS_LINKS_LINK_LISTENER_H_
 #define HVD_LAUNCHER_PROCESS_LINKS_LINK_LISTENER_H_
 
@@ -21,21 +21,21 @@ namespace hvd {
 
 class LinkListener {
  public:
-  // Of this user, or root.
+  // Called with clients of this user or root.
   using OnClient = std::function<void(LinkClient)>;
 
-  // `rest`: how long it looks at nobody after each round of clients, so that processes that connect
-  // again and again do not keep the thread from its work.
+  // `rest`: pause after each batch of clients, so that processes that connect in a loop cannot
+  // starve the thread.
   LinkListener(asio::io_context& io, OnClient on_client, std::chrono::milliseconds rest = {});
 
-  // Fails when the address is taken.
+  // Fails if the address is in use.
   Status Listen(const std::string& abstract_name);
-  // The same with a socket that listens already and does not block.
+  // The same with a listening, non-blocking socket.
   void Serve(UniqueFd listener);
-  // Nobody comes from now on.
+  // Stops accepting clients.
   void Close();
 
-  // Takes in the clients that wait now, without waiting for the io_context.
+  // Accepts all pending clients at once.
   void AcceptAll();
 
  private:

@@ -1,4 +1,4 @@
-// Descriptors that one process hands to another over a unix socket.
+// Passing file descriptors over a unix socket.
 #ifndef HVD_LAUNCHER_PROCESS_LINKS_PASS_DESCRIPTORS_H_
 #define HVD_LAUNCHER_PROCESS_LINKS_PASS_DESCRIPTORS_H_
 
@@ -18,10 +18,11 @@ struct PassedDescriptors {
   std::vector<UniqueFd> descriptors;
 };
 
-// In one message with at least one byte. The descriptors stay the caller's.
+// Sends one message with at least one byte. The caller keeps its descriptors.
 Status PassDescriptors(int socket, const std::string& bytes, const std::vector<int>& descriptors);
 
-// Never waits; nothing when no message is there. A message with more descriptors has none.
+// Non-blocking; nothing if there is no message. A message with more than kMostDescriptors yields
+// none.
 std::optional<PassedDescriptors> TakeDescriptors(int socket);
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// A record that one process leaves with another over a socket: the last whole one counts, also when
-// the writer is killed in the middle of the next.
+// A record that one process keeps updated in another over a socket: the last complete one counts,
+// even if the writer is killed while writing the next.
 #ifndef HVD_LAUNCHER_PROCESS_LINKS_RECORD_LINK_H_
 #define HVD_LAUNCHER_PROCESS_LINKS_RECORD_LINK_H_
 
@@ -12,7 +12,7 @@ namespace hvd {
 // Replaces the record. False: the reader is gone.
 bool LeaveRecord(int link, std::string_view record);
 
-// Waits until the other end is closed. Nothing: no whole record came.
+// Blocks until the other end is closed. Nothing: no complete record arrived.
 std::optional<std::string> ReadLastRecord(int link);
 
 }  // namespace hvd
