@@ -1,8 +1,7 @@
-// JobTuner: tunes the job of an agent, that of the host of rank 0, while it trains. It reads the
-// trace ring of rank 0, gives scores to a Tuner, and writes its choice into the page that
-// the ranks share. The ranks notice nothing but their settings.
+// JobTuner: tunes a training job, in the agent of rank 0's host. Reads the trace ring of rank 0,
+// passes scores to a Tuner, and writes its choice into the page that the ranks share.
 //
-// One thread, that of the io_context. A choice of the tuner takes it about a millisecond.
+// One thread, that of the io_context. Each choice of the tuner takes about 1 ms.
 #ifndef HVD_LAUNCHER_TUNING_JOB_TUNER_H_
 #define HVD_LAUNCHER_TUNING_JOB_TUNER_H_
 
@@ -32,28 +31,28 @@ namespace hvd {
 
 struct TuningSettings {
   std::string log_file, report;  // files; empty: none
-  bool memory = true;            // results of earlier runs count
+  bool memory = true;            // use results of earlier runs
   size_t warmup_windows = 3, steps = 5, most_windows = 40;
   std::vector<std::string> variables;  // of the workers, "NAME=value"
 };
-// Nothing where the job is not to be tuned. Files are relative to `directory`, that of the workers.
+// Nothing if tuning is off. Files are relative to `directory`, that of the workers.
 std::optional<TuningSettings> TuningSettingsOf(std::vector<std::string> variables,
                                                const std::string& directory);
 
 class JobTuner {
  public:
-  // `say` tells the user one sentence; `note` gives the timeline records of rank 0, with stamps of
-  // the host's steady clock. Results are remembered in `memory`.
+  // `say` shows the user a sentence; `note` adds records to rank 0's timeline, with stamps of the
+  // host's steady clock. Results are stored in `memory`.
   JobTuner(asio::io_context& io, TuningMemory memory, std::function<void(const std::string&)> say,
            std::function<void(std::span<const TraceRecord>)> note);
 
-  // Writes the report of a search that is not over.
+  // Writes the report of an unfinished search.
   ~JobTuner() { Rest(); }
 
   // Before the first generation.
   void Begin(TuningSettings settings);
-  // A generation has begun on this host, `fd` is that of its page; `local_rank`: of rank 0;
-  // `links`: TuningCase::links.
+  // A generation has begun on this host; `fd`: of its page; `local_rank`: of rank 0; `links`:
+  // TuningCase::links.
   void UsePage(int fd, size_t bytes, const TunedWorld& world, uint32_t local_rank,
                std::string links);
   // Rank 0 is on another host.
@@ -90,19 +89,19 @@ class JobTuner {
   std::vector<TuneAxis> axes_;
   std::optional<Tuner> tuner_;
   std::vector<TrainingStep> window_;
-  std::optional<ExchangeMeter> exchanges_;  // during the warm-up, where a model can be made
+  std::optional<ExchangeMeter> exchanges_;  // during the warm-up, if a model is possible
   std::vector<TrainingStep> modelled_;      // steps of the warm-up
   std::optional<StepModel> model_;          // between hosts
-  int64_t switched_ns_ = 0;  // a step that began before that began with other settings
-  // Of the window: such steps are run like the others, but not measured. One counts as a step; more
-  // were too short to be met.
+  int64_t switched_ns_ = 0;                 // steps that began earlier used other settings
+  // Number of such steps in the window, which are not measured. One counts as a step; more of them
+  // were too short to measure.
   size_t of_switch_ = 0;
   TunedWorld world_;
   std::string links_;
-  bool recalled_ = false;         // the memory was asked, or is not to be
+  bool recalled_ = false;         // the memory was queried, or is not used
   std::vector<TuningRow> rows_;   // of this generation, at most kMostRows
-  std::string outcome_;           // of the last search that is over
-  size_t told_ = 0;               // searches whose result was told
+  std::string outcome_;           // of the last finished search
+  size_t told_ = 0;               // searches whose result was reported
   std::vector<TunePoint> found_;  // in earlier generations
   bool log_begun_ = false;
   std::vector<TraceRecord> records_;  // scratch

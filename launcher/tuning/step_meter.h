@@ -1,7 +1,8 @@
-// StepMeter: how fast a rank trains, from the records of its trace ring, whatever its script is.
+// StepMeter: measures training speed from the records of a rank's trace ring, independent of the
+// script.
 //
-// A step is the time from one end of a collective to the next end of the one of that name: of the
-// names that keep coming back, the one with most bytes. Pure; one thread at a time.
+// A step is the time between two ends of the collective with the same name: of the recurring names,
+// the one with most bytes. Pure; one thread at a time.
 #ifndef HVD_LAUNCHER_TUNING_STEP_METER_H_
 #define HVD_LAUNCHER_TUNING_STEP_METER_H_
 
@@ -17,18 +18,18 @@ namespace hvd {
 
 struct TrainingStep {
   int64_t duration_ns = 0;
-  uint64_t bytes = 0;    // of all collectives that ended in it
-  int64_t begun_ns = 0;  // as the stamps
+  uint64_t bytes = 0;    // of the collectives that ended in it
+  int64_t begun_ns = 0;  // on the clock of the stamps
 };
 
 class StepMeter {
  public:
-  // Records in their order, with stamps in nanoseconds. Appends the steps that they end.
+  // Records in order, with stamps in nanoseconds. Appends the completed steps.
   void Add(std::span<const TraceRecord> records, std::vector<TrainingStep>* steps);
-  // Records were lost: the step under way is not counted.
+  // Records were lost: discards the current step.
   void Skip() { begun_ns_ = 0; }
-  // Stands for the collectives of a step, their kinds and sizes in any order: equal in each run of
-  // one model. 0 until two steps in a row were alike.
+  // A hash of a step's collectives, by kind and size, independent of order: equal in each run of a
+  // model. 0 until two successive steps were equal.
   uint64_t signature() const { return signature_; }
 
  private:
@@ -50,7 +51,8 @@ class StepMeter {
   uint64_t signature_ = 0;
 };
 
-// Bytes per microsecond of a median step: a few that waited for data change nothing. 0 for none.
+// Bytes per microsecond of the median step, robust against a few that waited for data. 0 without
+// steps.
 double ScoreOf(std::span<const TrainingStep> steps);
 
 }  // namespace hvd

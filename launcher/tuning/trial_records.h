@@ -11,8 +11,8 @@
 
 namespace hvd {
 
-// `flags`: the choice, as FlagsOf says it; `now_ns`: the end of the window, by the host's steady
-// clock. The name of the choice comes before the record that uses it.
+// `flags`: the choice, from FlagsOf; `now_ns`: end of the window on the host's steady clock. The
+// record of its name precedes the record that uses it.
 std::vector<TraceRecord> TrialRecords(const TuningRow& row, std::string_view flags, int64_t now_ns);
 
 }  // namespace hvd

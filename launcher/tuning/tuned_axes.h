@@ -1,5 +1,5 @@
-// Which settings of the runtime are tuned in a job, and how a choice is told to its ranks. Pure,
-// but for the shared memory that Apply writes.
+// The settings of the runtime that are tuned in a job, and how a choice is passed to its ranks.
+// Pure, except for the shared memory that Apply writes.
 #ifndef HVD_LAUNCHER_TUNING_TUNED_AXES_H_
 #define HVD_LAUNCHER_TUNING_TUNED_AXES_H_
 
@@ -18,18 +18,18 @@ namespace hvd {
 // The job as the host of rank 0 sees it.
 struct TunedWorld {
   uint32_t size = 0, local_size = 0;
-  uint32_t cores = 0;  // that the ranks of this host share
+  uint32_t cores = 0;  // shared by the ranks of this host
   bool operator==(const TunedWorld&) const = default;
 };
 
 // The order of the values of a point.
 enum TunedAxis : size_t { kChunkKib, kWaitSpins, kWaitYields, kFusionMb, kStripes, kTunedAxes };
 
-// All of them; those that have no effect in this world, and those that the user has set
-// (`variables`: "NAME=value"), are pinned.
+// All axes; those without effect in this world, and those set by the user (`variables`:
+// "NAME=value"), are pinned.
 std::vector<TuneAxis> TunedAxes(const TunedWorld& world, std::span<const std::string> variables);
 
-// Settings whose axes are pinned are left alone.
+// Leaves settings of pinned axes unchanged.
 void Apply(const TunePoint& point, const std::vector<TuneAxis>& axes, TunedSettings* settings);
 
 // "--chunk-kib 256 --wait-spins 1200": the axes that were chosen.
@@ -38,10 +38,10 @@ std::string FlagsOf(const std::map<std::string, double>& values);
 // The values of the axes that are not pinned, by name.
 std::map<std::string, double> ValuesOf(const TunePoint& point, const std::vector<TuneAxis>& axes);
 
-// "--chunk-kib" of "chunk_kib"; "" of a name that no axis has.
+// "--chunk-kib" for "chunk_kib"; "" for an unknown name.
 std::string_view FlagOf(std::string_view axis);
 
-// "--chunk-kib 64 --wait-spins 100": those of the settings that the user has set.
+// "--chunk-kib 64 --wait-spins 100": the tunable settings that the user set.
 std::string GivenFlags(std::span<const std::string> variables);
 
 // The value of "NAME=value", or "".

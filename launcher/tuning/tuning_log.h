@@ -19,13 +19,13 @@ struct TuningRow {
   double score = 0;  // bytes per microsecond
   size_t steps = 0;
   double step_ms = 0;       // mean of its steps
-  double predicted_ms = 0;  // of a step; 0: nothing was predicted
+  double predicted_ms = 0;  // of a step; 0: no prediction
 };
 
 std::string TuningHeader();
 std::string TextOf(const TuningRow& row);
 
-// A new file for this user only, with the text. Not ok: one sentence.
+// Creates the file for this user only and writes the text. Not ok: one sentence.
 Status BeginTuningLog(const std::string& path, std::string_view text);
 Status AppendText(const std::string& path, std::string_view text);
 

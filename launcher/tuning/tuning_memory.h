@@ -1,5 +1,5 @@
-// The results of earlier searches, one file each in a folder of the user: a run of the same model
-// on the same kind of hosts starts there.
+// Results of earlier searches, one file each in a folder of the user; a run of the same model on
+// the same kind of hosts starts from them.
 #ifndef HVD_LAUNCHER_TUNING_TUNING_MEMORY_H_
 #define HVD_LAUNCHER_TUNING_TUNING_MEMORY_H_
 
@@ -17,7 +17,7 @@
 
 namespace hvd {
 
-// The circumstances for which a result holds.
+// The conditions under which a result is valid.
 struct TuningCase {
   TunedWorld world;
   std::string processor;  // the model of the CPU
@@ -30,7 +30,7 @@ struct TuningCase {
 
 struct RememberedTuning {
   TuningCase of;
-  std::map<std::string, double> values;  // of the axes that were chosen, by name
+  std::map<std::string, double> values;  // of the tuned axes, by name
   // As in TuningResult; `gained` false: the defaults are best.
   bool gained = false;
   double gain = 0, gain_low = 0, gain_high = 0;
@@ -38,25 +38,25 @@ struct RememberedTuning {
   int64_t found_at = 0;  // seconds since 1970
 };
 
-// 12 hexadecimal digits, the same for equal cases.
+// 12 hexadecimal digits, equal for equal cases.
 std::string IdOf(const TuningCase& of);
 
 // `point` with the remembered value of each axis that is not pinned.
 TunePoint PointOf(const RememberedTuning& remembered, const std::vector<TuneAxis>& axes);
 
-// $XDG_CACHE_HOME/hvdrun/tuning, or $HOME/.cache/hvdrun/tuning; empty where neither is set.
+// $XDG_CACHE_HOME/hvdrun/tuning, or $HOME/.cache/hvdrun/tuning; empty if neither is set.
 std::string TuningFolder(
     const std::function<std::optional<std::string>(const char* name)>& variable);
 
 class TuningMemory {
  public:
-  // An empty folder remembers nothing.
+  // With an empty folder nothing is stored.
   explicit TuningMemory(std::string folder) : folder_(std::move(folder)) {}
 
   const std::string& folder() const { return folder_; }
-  // Nothing where nothing is remembered; an error where the file is damaged or cannot be read.
+  // Nothing if there is no result; an error if the file is damaged or unreadable.
   Result<std::optional<RememberedTuning>> Find(const TuningCase& of) const;
-  // Replaces an earlier result of the case. Jobs may do so at once: one of the results stays whole.
+  // Replaces an earlier result of the case. Atomic if several jobs do so at once.
   Status Keep(const RememberedTuning& found) const;
 
   struct Listed {
@@ -72,7 +72,7 @@ class TuningMemory {
   std::string folder_;
 };
 
-// The model of this machine's CPU as /proc/cpuinfo has it; "unknown" where it has none.
+// The CPU model from /proc/cpuinfo, or "unknown".
 std::string ProcessorModel();
 
 }  // namespace hvd

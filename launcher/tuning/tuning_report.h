@@ -12,8 +12,8 @@
 
 namespace hvd {
 
-// The state of a search; `windows` since the generation began, in order. `sentence`: its outcome in
-// words, or empty while it goes on.
+// The state of a search; `windows` since the generation began, in order. `sentence`: its outcome as
+// text; empty while it runs.
 std::string TuningPage(const std::vector<TuningRow>& windows, const std::vector<TuneAxis>& axes,
                        const Tuner& tuner, const TunedWorld& world, const std::string& sentence);
 
