@@ -33,7 +33,7 @@ class SilenceWatch {
   struct Hooks {
     std::function<Workers()> workers;
     std::function<bool()>
-        in_world;  // workers are in a world of this runtime, whose waits are watched by RankExaminer
+        in_world;  // workers are in a world of this runtime (RankExaminer watches it)
     std::function<void(const ToDriver&)> send;
   };
 
