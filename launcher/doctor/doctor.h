@@ -1,5 +1,5 @@
-// The doctor: examines hosts over the lines to their agents (agent_connection.h), as examination.h
-// says, and prints what it found. One thread, beside those that channels have.
+// The doctor: examines hosts over the connections to their agents (agent_connection.h,
+// examination.h) and prints the report. One thread, apart from those of channels.
 #ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_H_
 #define HVD_LAUNCHER_DOCTOR_DOCTOR_H_
 
@@ -17,8 +17,8 @@ struct DoctorOptions {
   bool json = false;
 };
 
-// Returns hvdrun's exit code when nothing of it is left: 0, 1 when some host cannot be used, 128 +
-// n after signal n.
+// Blocks until all agents are gone. Returns the exit code: 0; 1 if a host cannot be used; 128 + n
+// after signal n.
 int RunDoctor(DoctorOptions options, ChannelFactory& channels);
 
 }  // namespace hvd

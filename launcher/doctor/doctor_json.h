@@ -1,5 +1,4 @@
-// The doctor's report for programs: one JSON object with everything. docs/doctor.md has its keys.
-// Pure.
+// The doctor's report as one JSON object. docs/doctor.md has its keys. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_JSON_H_
 #define HVD_LAUNCHER_DOCTOR_DOCTOR_JSON_H_
 
@@ -11,8 +10,7 @@
 
 namespace hvd {
 
-// A fact that was not found out is null or left out of its object, never a guess. Ends with a line
-// break.
+// An unknown fact is null or omitted, never guessed. Ends with a line break.
 std::string DoctorJson(const DoctorReport& report, const std::vector<Finding>& findings,
                        int exit_code);
 

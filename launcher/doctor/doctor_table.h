@@ -1,5 +1,4 @@
-// The doctor's report for people: hosts, their resources (equal values once), pairs, findings.
-// Reads well for two hosts and for many. Pure.
+// The doctor's report as text: hosts, their resources (equal values merged), pairs, findings. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_DOCTOR_TABLE_H_
 #define HVD_LAUNCHER_DOCTOR_DOCTOR_TABLE_H_
 
@@ -11,7 +10,7 @@
 
 namespace hvd {
 
-// Ends with a line break; the last line says how it stands.
+// Ends with a line break; the last line is the summary.
 std::string DoctorTable(const DoctorReport& report, const std::vector<Finding>& findings);
 
 }  // namespace hvd

@@ -1,7 +1,7 @@
-// Examination: the questions of hvdrun doctor, for whom and when: the stages of a run up to the
-// proof, on all hosts at once, then the clock and the resources of each host, then each pair of
-// hosts, in rounds. A host that fails keeps nobody waiting: every question has a deadline. Pure:
-// agents' messages and the time come in, messages for agents and a report go out.
+// Examination: the state machine of hvdrun doctor: the stages of a run up to the connectivity
+// probe, on all hosts in parallel; then the clock and resources of each host; then each pair of
+// hosts, in rounds. Every question has a deadline, so a failed host does not block others. Pure:
+// takes agents' messages and the time, returns messages for agents and a report.
 #ifndef HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
 #define HVD_LAUNCHER_DOCTOR_EXAMINATION_H_
 
@@ -29,14 +29,14 @@ struct ExaminationHost {
 struct ExaminationOptions {
   std::vector<ExaminationHost> hosts;
   StageLimits stage_limits = StageLimits::Default();
-  std::string version;                     // that every agent must have
-  std::string job_key;                     // for what hosts say to each other
+  std::string version;                     // required of every agent
+  std::string job_key;                     // authenticates hosts to each other
   std::vector<std::string> interfaces;     // empty: all
   uint16_t first_port = 0, last_port = 0;  // both 0: any
   std::string directory, interpreter;
   std::vector<std::string> environment;  // "NAME=value"
   int64_t silence_limit_ms = 0;          // for remote agents
-  int64_t wall_minus_steady_ns = 0;      // our clock since 1970 minus the one that is passed in
+  int64_t wall_minus_steady_ns = 0;      // this machine's wall clock minus the clock passed in
 };
 
 // The actions on a host.
@@ -51,8 +51,8 @@ using ExaminationAction = std::variant<SendToHost, EndHost>;
 
 class Examination {
  public:
-  static constexpr Duration kExamLimit = std::chrono::seconds(25);   // for what a host has
-  static constexpr Duration kFinishLimit = std::chrono::seconds(3);  // for agents to say goodbye
+  static constexpr Duration kExamLimit = std::chrono::seconds(25);  // for the examination of a host
+  static constexpr Duration kFinishLimit = std::chrono::seconds(3);  // for agents to end
 
   explicit Examination(ExaminationOptions options);
 
@@ -64,19 +64,19 @@ class Examination {
   void Ended(uint32_t host, const std::string& reason, TimePoint now);
   // As in AgentConnectionObserver::OnHvdrunSkipped.
   void Skipped(uint32_t host, const std::string& what) { report_.hosts[host].skipped = what; }
-  // At NextTick(), or whenever.
+  // Call at NextTick() or at any time.
   void Tick(TimePoint now);
-  // Ctrl-C: the facts known now are the report. The second time, agents are not waited for.
+  // Ctrl-C: the report has the facts known so far. The second call does not wait for agents.
   void Stop(TimePoint now);
 
   std::vector<ExaminationAction> TakeActions();
   std::optional<TimePoint> NextTick() const;
-  // Nothing of it is left on any host.
+  // All agents are gone.
   bool over() const { return phase_ == Phase::kOver; }
   const DoctorReport& report() const { return report_; }
-  // The things being waited for, in words, for people who wait; empty: nothing.
+  // Text on what is being waited for; empty: nothing.
   std::string Progress() const;
-  // Hosts that have been slow since the last call, in words; empty: none.
+  // Text on hosts that have become slow since the last call; empty: none.
   std::string TakeSlow(TimePoint now);
 
  private:

@@ -1,5 +1,5 @@
-// ExaminedHosts: the hosts of an examination: how far each has come, which answers of it are
-// awaited, and the lines of the report about it. Pure: the time is passed in.
+// ExaminedHosts: the hosts of an examination: the stage of each, its pending answers, and its lines
+// of the report. Pure: the time is passed in.
 #ifndef HVD_LAUNCHER_DOCTOR_EXAMINED_HOSTS_H_
 #define HVD_LAUNCHER_DOCTOR_EXAMINED_HOSTS_H_
 
@@ -17,28 +17,28 @@
 
 namespace hvd {
 
-// How far the clock of a host is from ours, by asking it a few times. The answer was given at some
-// time between the question and its arrival, so the quickest answer bounds it best.
+// Estimates a host's clock offset by asking for its time repeatedly. The true time of an answer
+// lies between question and arrival, so the fastest answer gives the best bound.
 class ClockQuestions {
  public:
   static constexpr uint32_t kQuestions = 5;
 
-  // `wall_minus_steady_ns`: our clock since 1970 minus the one that is passed in.
+  // `wall_minus_steady_ns`: this machine's wall clock minus the clock passed in.
   explicit ClockQuestions(int64_t wall_minus_steady_ns)
       : wall_minus_steady_ns_(wall_minus_steady_ns) {}
 
   // The next question; one at a time.
   AskTime Ask(TimePoint now);
-  // False when nobody asked for this.
+  // False for an unsolicited reply.
   bool Receive(const TimeReply& reply, TimePoint now);
-  // All questions are answered.
+  // All questions have been answered.
   bool over() const { return answered_ == kQuestions; }
-  // By the answers so far; nothing before the first.
+  // From the answers so far; nothing before the first.
   const std::optional<ClockSkew>& skew() const { return skew_; }
 
  private:
   int64_t wall_minus_steady_ns_;
-  bool open_ = false;  // a question has no answer yet
+  bool open_ = false;  // a question is pending
   TimePoint asked_{};
   uint32_t answered_ = 0;
   std::optional<ClockSkew> skew_;
@@ -47,8 +47,8 @@ class ClockQuestions {
 struct ExaminedHost {
   explicit ExaminedHost(int64_t wall_minus_steady_ns) : clock(wall_minus_steady_ns) {}
 
-  bool open = true;            // its line has not ended
-  bool greeted = false;        // its agent has said its first word
+  bool open = true;            // its connection has not ended
+  bool greeted = false;        // its agent has sent its first message
   std::string identity;        // as in AgentFacts
   bool ending = false;         // by force
   bool failure_noted = false;  // in the report
@@ -59,7 +59,7 @@ struct ExaminedHost {
 
 class ExaminedHosts {
  public:
-  // `report` outlives this object, and gets a line for each of so many hosts before Begin.
+  // `report` outlives this object, and has an entry for each of the `hosts` hosts before Begin.
   ExaminedHosts(DoctorReport& report, size_t hosts, StageLimits limits,
                 int64_t wall_minus_steady_ns)
       : report_(report),
@@ -71,28 +71,28 @@ class ExaminedHosts {
   size_t size() const { return hosts_.size(); }
   ExaminedHost& operator[](uint32_t host) { return hosts_[host]; }
 
-  // It has come to this stage; an attempt in this stage failed.
+  // The host entered this stage; an attempt in this stage failed.
   void Enter(uint32_t host, HostStage stage, TimePoint now);
   void Trouble(uint32_t host, HostStage stage, const std::string& reason);
   void Fail(uint32_t host, const std::string& trouble, TimePoint now);
-  // Hosts that are too slow fail, and late answers are awaited no more.
+  // Fails hosts that are too slow, and gives up late answers.
   void Expire(TimePoint now);
   std::optional<TimePoint> NextExpiry() const;
-  // Failures that the report does not have yet. Returns the hosts that cannot be asked any more.
+  // Adds new failures to the report. Returns the hosts that cannot be asked any more.
   std::vector<uint32_t> NoteFailures(TimePoint now);
-  // The user ended the examination: hosts that have not greeted are told so in the report.
+  // The user ended the examination: reports that for hosts that have not greeted.
   void Interrupt(TimePoint now);
 
-  // As a run merges them (final_plan.h): two names of one host are one host.
+  // Merges names of the same host, as a run does (final_plan.h).
   void MergeNames(TimePoint now);
-  // A host that fails to reach one that was lost meanwhile, and no other, is not to blame.
+  // Clears the failure of a host that could not reach lost hosts only.
   void ForgiveTheLost(const ProbedHosts& probed);
 
-  // Its agent has not greeted, and it has not failed.
+  // It has neither greeted nor failed.
   bool IsConnecting(uint32_t host) const;
   bool AnyConnecting() const;
   bool IsLost(uint32_t host) const { return !hosts_[host].open; }
-  // The host answers what the others ask, and has an agent for the next question.
+  // The host is usable and has an agent for the next question.
   bool Takes(uint32_t host) const;
   size_t Count(bool ExaminedHost::*is) const;
   bool Any(bool ExaminedHost::*is) const { return Count(is) > 0; }

@@ -1,5 +1,5 @@
-// ProbeDirectories: the key-value stores in which agents find each other for the proof of
-// connectivity and for the measurement of pairs. Pure.
+// ProbeDirectories: the key-value tables through which agents find each other for the connectivity
+// probe and for pair measurements. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_PROBE_DIRECTORIES_H_
 #define HVD_LAUNCHER_DOCTOR_PROBE_DIRECTORIES_H_
 
@@ -14,14 +14,14 @@ namespace hvd {
 
 class ProbeDirectories {
  public:
-  // A value and the host that gets it.
+  // A value with its recipient.
   using Answer = std::pair<uint32_t, KeyValue>;
 
   ProbeDirectories();
 
-  // For the hosts that wait for the key. Other generations are ignored.
+  // Returns the answers for hosts that wait for the key. Ignores other generations.
   std::vector<Answer> Put(const PutKey& put);
-  // At once if the key is known, else with its Put.
+  // Returns the answer if the key is known; otherwise its Put will.
   std::vector<Answer> Want(uint32_t host, const WantKey& want);
 
  private:

@@ -1,6 +1,5 @@
-// ProbedHosts: the hosts that take part in the proof of connectivity and in the measurement of
-// pairs, and which of them each one reached. Messages name them by number, in the order in which
-// they were added. Pure.
+// ProbedHosts: the hosts that take part in the connectivity probe and pair measurements, and which
+// of them each one reached. Messages use their numbers, in order of addition. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_PROBED_HOSTS_H_
 #define HVD_LAUNCHER_DOCTOR_PROBED_HOSTS_H_
 
@@ -25,15 +24,15 @@ class ProbedHosts {
   uint32_t size() const { return static_cast<uint32_t>(hosts_.size()); }
   // 0 for a host that was not added.
   uint32_t NumberOf(uint32_t host) const;
-  // The numbers of the hosts that a host proves itself to.
+  // The numbers of the hosts that this host probes.
   std::vector<uint32_t> PartnersOf(uint32_t host) const;
 
   // The answer of a host: an address for each partner that it reached.
   void Note(uint32_t host, const ConnectivityProbed& answer);
   bool Reached(uint32_t from, uint32_t to) const { return reached_.contains({from, to}); }
-  // As the host said it; "" when it did not.
+  // As reported by the host; "" if not reported.
   std::string WhyNot(uint32_t from, uint32_t to) const;
-  // Some partner is lost, and every partner that the host did not reach is.
+  // At least one partner is lost, and the host reached all partners that are not.
   bool MissedLostOnly(uint32_t host, const std::function<bool(uint32_t)>& is_lost) const;
 
  private:

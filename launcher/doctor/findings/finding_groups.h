@@ -1,4 +1,4 @@
-// FindingGroups: hosts of which the same is said are one finding. Pure.
+// FindingGroups: merges equal findings of several hosts. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_FINDINGS_FINDING_GROUPS_H_
 #define HVD_LAUNCHER_DOCTOR_FINDINGS_FINDING_GROUPS_H_
 
@@ -16,16 +16,16 @@ class FindingGroups {
   using OfHost = std::function<std::string(const HostReport&)>;
   using OfFacts = std::function<std::string(const HostFacts&)>;
 
-  // The hosts outlive it.
+  // `hosts` outlives this object.
   explicit FindingGroups(const std::vector<HostReport>& hosts) : hosts_(hosts) {}
 
-  // One finding for each different text that `say` has for a host; an empty text is none.
+  // Adds one finding per distinct text that `say` returns for a host; empty: none.
   void Add(Severity severity, const char* kind, const OfHost& say, const std::string& fix);
-  // The same, of the hosts that were examined.
+  // The same for examined hosts.
   void AddFacts(const char* kind, const OfFacts& say, const std::string& fix,
                 Severity severity = Severity::kWarning);
-  // Hosts whose value differs from that of most: "`name` VALUE, where most have VALUE". Hosts of
-  // which nothing is known ("") are left out.
+  // Adds hosts whose value differs from the majority's: "`name` VALUE, where most have VALUE".
+  // Ignores unknown values ("").
   void AddDifferences(const char* kind, const std::string& name, const OfFacts& value,
                       const std::string& fix);
 

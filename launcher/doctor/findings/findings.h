@@ -1,5 +1,4 @@
-// Findings: the faults of hosts and of the network between them, with advice about each. Pure: a
-// report in, findings out.
+// Findings: problems of hosts and of the network between them, with advice. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_FINDINGS_FINDINGS_H_
 #define HVD_LAUNCHER_DOCTOR_FINDINGS_FINDINGS_H_
 
@@ -13,7 +12,7 @@ namespace hvd {
 // Those of hosts, then those of pairs (host_findings.h, pair_findings.h); errors first.
 std::vector<Finding> FindingsOf(const DoctorReport& report, const DoctorLimits& limits = {});
 
-// 0: all hosts can be used; 1: not all of them.
+// 0: all hosts are usable; 1: not all.
 int DoctorExitCode(const std::vector<Finding>& findings);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// Findings about single hosts. Pure: a report in, findings out.
+// Findings about single hosts. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_FINDINGS_HOST_FINDINGS_H_
 #define HVD_LAUNCHER_DOCTOR_FINDINGS_HOST_FINDINGS_H_
 
@@ -9,8 +9,8 @@
 
 namespace hvd {
 
-// In the order in which a person reads about a host: whether it can be reached and examined, its
-// Python, its clock, its hardware, its limits, its disks, its network interfaces.
+// In this order: whether it can be reached and examined, Python, clock, hardware, limits, disks,
+// network interfaces.
 std::vector<Finding> HostFindings(const DoctorReport& report, const DoctorLimits& limits);
 
 }  // namespace hvd

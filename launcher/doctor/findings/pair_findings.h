@@ -1,4 +1,4 @@
-// Findings about the network between two hosts. Pure: a report in, findings out.
+// Findings about the network between two hosts. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_FINDINGS_PAIR_FINDINGS_H_
 #define HVD_LAUNCHER_DOCTOR_FINDINGS_PAIR_FINDINGS_H_
 
@@ -11,14 +11,14 @@
 
 namespace hvd {
 
-// The hosts to blame for bad pairs: those in more than half of their own pairs, and in more than
-// half as many as the worst. Empty when there is one bad pair only, or one pair at all. `bad`
-// points into `all`.
+// The hosts to blame for bad pairs: those with more than half of their pairs bad, and with more
+// than half as many bad pairs as the worst host. Empty if there is only one bad pair, or one pair
+// in all. `bad` points into `all`.
 std::set<uint32_t> HostsInCommon(const std::vector<PairReport>& all,
                                  const std::vector<const PairReport*>& bad);
 
-// Pairs that do not reach each other, are late or slow: as findings of the hosts that they have in
-// common, and the other pairs each by itself.
+// Unreachable, high-latency and slow pairs: as findings of the hosts that they have in common, and
+// the remaining pairs individually.
 std::vector<Finding> PairFindings(const DoctorReport& report, const DoctorLimits& limits);
 
 }  // namespace hvd

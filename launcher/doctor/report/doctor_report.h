@@ -1,5 +1,4 @@
-// DoctorReport: everything that hvdrun doctor found out, before anybody has judged it. Plain
-// values.
+// DoctorReport: the raw results of hvdrun doctor, before they are judged. Plain values.
 #ifndef HVD_LAUNCHER_DOCTOR_REPORT_DOCTOR_REPORT_H_
 #define HVD_LAUNCHER_DOCTOR_REPORT_DOCTOR_REPORT_H_
 
@@ -14,7 +13,7 @@
 
 namespace hvd {
 
-// The clock of a host minus ours.
+// A host's clock minus this machine's.
 struct ClockSkew {
   Duration skew{}, uncertainty{};
 };
@@ -22,34 +21,34 @@ struct ClockSkew {
 struct HostReport {
   std::string name;
   bool remote = false;                    // not this machine
-  HostStage stage = HostStage::kResolve;  // reached; of a failed host, where it failed
-  std::optional<uint32_t> same_as;        // it is this host under another name
+  HostStage stage = HostStage::kResolve;  // last stage; of a failed host, where it failed
+  std::optional<uint32_t> same_as;        // it is the same host under another name
   std::vector<std::string> other_names;   // of this host; filled by OneForEachHost
-  std::string trouble;                    // why it cannot be used, with a cure; empty: it can be
-  Duration took{};                        // until its agent's first word, or until it failed
-  std::string skipped;                    // an installed hvdrun that strangers could have changed
-  std::string version;                    // of its hvdrun; empty: it never said
+  std::string trouble;                    // why it cannot be used, with advice; empty: usable
+  Duration took{};                        // until its agent's first message, or its failure
+  std::string skipped;                    // an installed hvdrun that other users could have changed
+  std::string version;                    // of its hvdrun; empty: unknown
   std::optional<ClockSkew> clock;
-  bool examined = false;  // facts hold something
+  bool examined = false;  // `facts` are valid
   HostFacts facts;
 };
 
-// The way between two hosts, by number.
+// The route between two hosts, by number.
 struct PairReport {
   uint32_t a = 0, b = 0;
-  std::string trouble;               // a sentence; empty: it works
-  std::string address_a, address_b;  // at which the other one reached it
+  std::string trouble;               // a sentence; empty: none
+  std::string address_a, address_b;  // at which the peer reached each
   Duration latency{};                // median round trip; 0: not measured
-  double a_to_b = 0, b_to_a = 0;     // bytes a second; 0: not measured
+  double a_to_b = 0, b_to_a = 0;     // bytes per second; 0: not measured
 };
 
 struct DoctorReport {
   std::vector<HostReport> hosts;
   std::vector<PairReport> pairs;
-  bool all_pairs = true;      // else those of the proof only
-  bool pairs_wanted = false;  // there are several machines
-  bool interrupted = false;   // before the end: what is missing was not asked for
-  std::string directory;      // that a run would use
+  bool all_pairs = true;      // else those of the connectivity probe only
+  bool pairs_wanted = false;  // there is more than one machine
+  bool interrupted = false;   // by the user: missing facts were not requested
+  std::string directory;      // working directory of a run
   std::string interpreter;
 
   size_t usable() const {
@@ -59,7 +58,7 @@ struct DoctorReport {
   }
 };
 
-// The report with every host once: those that are others under another name are left out. Pure.
+// The report without hosts that are listed under another name. Pure.
 DoctorReport OneForEachHost(const DoctorReport& report);
 
 }  // namespace hvd

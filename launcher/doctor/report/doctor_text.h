@@ -1,4 +1,4 @@
-// Numbers in the doctor's words. Pure.
+// Formats numbers for the doctor. Pure.
 #ifndef HVD_LAUNCHER_DOCTOR_REPORT_DOCTOR_TEXT_H_
 #define HVD_LAUNCHER_DOCTOR_REPORT_DOCTOR_TEXT_H_
 
