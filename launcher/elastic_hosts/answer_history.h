@@ -1,4 +1,4 @@
-// AnswerHistory: the news about a source of hosts after each of its answers. Pure.
+// AnswerHistory: filters a host source's answers for changes. Pure.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_ANSWER_HISTORY_H_
 #define HVD_LAUNCHER_ELASTIC_HOSTS_ANSWER_HISTORY_H_
 
@@ -10,8 +10,8 @@
 
 namespace hvd {
 
-// Why an answer was not good. Two troubles of one kind are the same one, though their sentences may
-// differ (a line of a log has the time in it): only the first is said.
+// An error of the source. Successive errors of one kind are reported once, even if their sentences
+// differ (for instance by a time).
 struct SourceTrouble {
   std::string kind;
   std::string sentence;
@@ -20,12 +20,12 @@ struct SourceTrouble {
 
 class AnswerHistory {
  public:
-  // The answer that on_answer is to be told; nothing if it knows already.
+  // The answer to pass to on_answer; nothing if unchanged.
   std::optional<HostAnswer> Good(std::vector<HostSlots> hosts);
   std::optional<HostAnswer> Bad(const SourceTrouble& trouble);
 
  private:
-  bool answered_ = false;  // there was a good answer
+  bool answered_ = false;  // there was a valid answer
   std::vector<HostSlots> hosts_;
   std::string trouble_kind_;
 };

@@ -1,4 +1,4 @@
-// The first answer of a source of hosts, for programs that start with it.
+// Blocks for the first answer of a host source.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_FIRST_ANSWER_H_
 #define HVD_LAUNCHER_ELASTIC_HOSTS_FIRST_ANSWER_H_
 
@@ -8,8 +8,8 @@
 
 namespace hvd {
 
-// Waits for it, as long as the source takes (all have limits of their own), and stops the watch.
-// `io` is that of the watch and does nothing else meanwhile.
+// Waits as long as the source takes (all have their own limits), then stops the watch. `io` is the
+// watch's and runs nothing else meanwhile.
 HostAnswer FirstAnswer(asio::io_context& io, HostWatch& watch);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// FixedWatch: the hosts that were named with -H, or this machine: one answer.
+// FixedWatch: the hosts of -H, or this machine; answers once.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_FIXED_WATCH_H_
 #define HVD_LAUNCHER_ELASTIC_HOSTS_FIXED_WATCH_H_
 

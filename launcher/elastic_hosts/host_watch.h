@@ -1,5 +1,5 @@
-// HostWatch: where the hosts of an elastic job come from, asked again and again. It never blocks
-// the loop, and it has no opinion: a host that fails stays in its list.
+// HostWatch: polls the source of an elastic job's hosts. Never blocks the loop. Does not judge
+// hosts: a failed one stays in the list.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_HOST_WATCH_H_
@@ -16,11 +16,10 @@
 namespace hvd {
 
 struct HostAnswer {
-  // In the source's order, none twice; maybe none at all. While there is trouble: the last list
-  // that was good.
+  // In the source's order, without duplicates; may be empty. On errors: the last valid list.
   std::vector<HostSlots> hosts;
-  std::string trouble;    // one sentence why the source has no answer now; empty: it has
-  bool hopeless = false;  // asking again cannot help: there is no such program
+  std::string trouble;    // one sentence on the source's current error; empty: none
+  bool hopeless = false;  // permanent: retrying cannot help, for instance without such a program
 
   bool operator==(const HostAnswer&) const = default;
 };
@@ -28,16 +27,16 @@ struct HostAnswer {
 class HostWatch {
  public:
   virtual ~HostWatch() = default;
-  // Once. `on_answer` is called by the io_context, never from within a call of this class: with the
-  // first answer, and then when the hosts are others, when trouble of another kind arises, and when
-  // it is over.
+  // Call once. `on_answer` is called from the io_context, never from inside a call of this class:
+  // with the first answer, and then when the hosts change, when an error of another kind occurs,
+  // and when it has been resolved.
   virtual void Start(std::function<void(const HostAnswer&)> on_answer) = 0;
-  // No answer comes any more, and nothing that the watch started is left. May be called at any
-  // time, also by on_answer; the destructor does it, too.
+  // Ends all answers and everything that the watch started. May be called at any time, also from
+  // on_answer; the destructor calls it.
   virtual void Stop() = 0;
 };
 
-// Makes one, which ends before the io_context.
+// Creates a watch, which must be destroyed before the io_context.
 using HostWatchMaker = std::function<std::unique_ptr<HostWatch>(asio::io_context&)>;
 
 }  // namespace hvd

@@ -22,27 +22,27 @@
 
 namespace hvd {
 
-// Equal stamps: the file is the same. It is that of the file behind all symbolic links, so that the
-// swap of one (`..data` of a ConfigMap) is seen.
+// Equal stamps mean an unchanged file. Follows symbolic links, so that a swapped link (`..data` of
+// a ConfigMap) is detected.
 struct FileStamp {
-  int error = 0;  // errno, when there is no file to look at
+  int error = 0;  // errno of stat
   uint64_t device = 0, inode = 0;
   int64_t size = 0, modified_ns = 0;
 
   bool operator==(const FileStamp&) const = default;
 };
 
-// May take its time where the file is on a network.
+// May block on a network file system.
 FileStamp StampOf(const std::string& path);
 
 struct HostfileWatchTimes {
-  Duration pause = std::chrono::seconds(1);           // from one look to the next
-  Duration settled = std::chrono::milliseconds(100);  // so long without a change, and it is read
+  Duration pause = std::chrono::seconds(1);           // polling interval
+  Duration settled = std::chrono::milliseconds(100);  // time without a change before it is read
 };
 
 class HostfileWatch final : public HostWatch {
  public:
-  // `read`: the hosts of the file. Any thread.
+  // Parses the file. Any thread.
   using Reader = std::function<Result<std::vector<HostSpec>>(const std::string& path)>;
 
   HostfileWatch(asio::io_context& io, std::string path, Reader read, const WatchParts& parts,
@@ -64,14 +64,14 @@ class HostfileWatch final : public HostWatch {
   const Reader read_;
   const HostfileWatchTimes times_;
   std::function<void(const HostAnswer&)> on_answer_;
-  // Handlers that are on their way when the watch stops see that it has.
+  // Lets pending handlers detect that the watch has stopped.
   std::shared_ptr<const bool> watching_;
   asio::steady_timer pause_;
   OffLoop off_loop_;
   NamedHosts named_;
   AnswerHistory history_;
-  std::optional<FileStamp> seen_;   // at the last look
-  std::optional<FileStamp> known_;  // of the file as it was read last
+  std::optional<FileStamp> seen_;   // at the last poll
+  std::optional<FileStamp> known_;  // when the file was last read
 };
 
 }  // namespace hvd

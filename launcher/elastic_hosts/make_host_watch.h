@@ -1,4 +1,4 @@
-// The source of hosts of an elastic job, as its settings say.
+// Chooses and creates the host source of an elastic job from its settings.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_MAKE_HOST_WATCH_H_
 #define HVD_LAUNCHER_ELASTIC_HOSTS_MAKE_HOST_WATCH_H_
 
@@ -17,33 +17,32 @@
 
 namespace hvd {
 
-// Which source, and the script or file that it watches. A plain value.
+// The source and what it watches. A plain value.
 struct HostWatchPlan {
   enum class Source { kScript, kFile, kNames, kAllocation };
   Source source = Source::kNames;
   std::string file;                 // of kFile
   std::vector<HostSpec> specs;      // of kNames, kAllocation
-  std::vector<std::string> played;  // names that are this machine (--hosts-per-machine)
+  std::vector<std::string> played;  // names simulated by this machine (--hosts-per-machine)
 };
 
-// The source that --host-discovery-script, --hostfile or -H names; this machine where none is
-// named, with a slot for each rank that the job may have and each spare. kInvalidArgument: one
-// sentence, before anything starts; a host file is read for it, a script is not run. Sentences for
-// the user are appended to `notes`.
+// The source from --host-discovery-script, --hostfile or -H; by default this machine, with slots
+// for the maximum number of ranks and spares. kInvalidArgument with one sentence; reads a host file
+// for validation, but does not run a script. Appends messages for the user to `notes`.
 Result<HostWatchPlan> PlanHostWatch(const Settings& settings, const SelectionFacts& facts,
                                     std::vector<std::string>& notes);
 
 struct HostWatchProcess {
   std::vector<std::string> environment;          // of the script: "NAME=value"
-  std::string directory;                         // where it runs
-  std::shared_ptr<LocalFamily> family;           // of all children of this process
-  std::function<void(const std::string&)> note;  // a sentence for the log
-  // Of kAllocation: reads what settings.allocation_command prints; how long until it is run again.
+  std::string directory;                         // working directory of the script
+  std::shared_ptr<LocalFamily> family;           // shared by all children of this process
+  std::function<void(const std::string&)> note;  // logs a sentence
+  // For kAllocation: parses the output of settings.allocation_command; interval of its runs.
   ReadHosts read_allocation = {};
   Duration allocation_pause = std::chrono::seconds(15);
 };
 
-// Does not start it. `facts` are asked in other threads, too.
+// Does not start it. `facts` are also used in other threads.
 std::unique_ptr<HostWatch> MakeHostWatch(asio::io_context& io, const Settings& settings,
                                          const HostWatchPlan& plan, const SelectionFacts& facts,
                                          const HostWatchProcess& process);

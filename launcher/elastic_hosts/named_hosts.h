@@ -1,5 +1,4 @@
-// NamedHosts: from the names that a source gives to the hosts of the job, without blocking the
-// loop.
+// NamedHosts: converts a source's host names to hosts of the job, without blocking the loop.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_NAMED_HOSTS_H_
@@ -21,7 +20,7 @@ class NamedHosts {
   NamedHosts(asio::io_context& io, const WatchParts& parts)
       : default_slots_(parts.default_slots), own_names_(io, parts.own_names) {}
 
-  // `then` is called by the io_context, unless Forget() is called first.
+  // `then` is called from the io_context, unless Forget() is called first.
   void Resolve(std::vector<HostSpec> specs, std::function<void(std::vector<HostSlots>)> then);
   void Forget() { own_names_.Forget(); }
 

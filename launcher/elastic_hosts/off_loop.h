@@ -1,7 +1,7 @@
-// OffLoop: a question that may take its time (a name server, a file on a network) is answered in a
-// thread of its own, so that the loop goes on.
+// OffLoop: runs a call that may block (a name lookup, a network file system) in its own thread, so
+// that the loop continues.
 //
-// One thread, that of the io_context; the question alone runs elsewhere.
+// One thread, that of the io_context; only `question` runs elsewhere.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_OFF_LOOP_H_
 #define HVD_LAUNCHER_ELASTIC_HOSTS_OFF_LOOP_H_
 
@@ -15,7 +15,7 @@ namespace hvd {
 class OffLoop {
  public:
   explicit OffLoop(asio::io_context& io) : answered_(io) {}
-  // The question may go on; it must own what it uses.
+  // Does not wait for a running question, which must own what it uses.
   ~OffLoop() { Forget(); }
 
   // One question at a time. `then` is called by the io_context after the question has returned,

@@ -1,5 +1,5 @@
-// OwnNames: which of the names that a source gives are this machine. Each name is asked for once,
-// off the loop, and its answer is kept as long as the source gives the name.
+// OwnNames: determines which of a source's host names are this machine. Each name is resolved once,
+// off the loop, and cached while the source lists it.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_OWN_NAMES_H_
@@ -16,16 +16,16 @@
 
 namespace hvd {
 
-// Those of the names that are this machine. Any thread; ends within a limit of its own.
+// Returns the names that are this machine. Any thread; has its own time limit.
 using OwnNamesAmong = std::function<std::set<std::string>(const std::vector<std::string>&)>;
 
 class OwnNames {
  public:
   OwnNames(asio::io_context& io, OwnNamesAmong among) : among_(std::move(among)), off_loop_(io) {}
 
-  // `then` is called by the io_context once Contains() knows these names and no others.
+  // `then` is called from the io_context once Contains() knows exactly these names.
   void Learn(const std::vector<std::string>& names, std::function<void()> then);
-  // The `then` of the last Learn() is not called any more.
+  // Cancels the `then` of the last Learn().
   void Forget() { off_loop_.Forget(); }
   bool Contains(const std::string& name) const;
 

@@ -1,5 +1,5 @@
-// ScriptRun: one run of a script of the user's, within limits of time and output. It has a session
-// of its own and no stdin, and never outlives this object or this process.
+// ScriptRun: one run of a user's script, with limits on time and output. The script has its own
+// session and no stdin, and never outlives this object or this process.
 //
 // One thread, that of the io_context, and the main thread of the process (spawn.h).
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_SCRIPT_RUN_H_
@@ -37,24 +37,24 @@ struct ScriptLimits {
 
 struct ScriptOutcome {
   enum class How {
-    kExited,      // `end` says how
-    kTooSlow,     // was ended after the limit
-    kTooMuch,     // was ended because it printed more than the limit
-    kNotStarted,  // `reason` says why
+    kExited,      // see `end`
+    kTooSlow,     // killed at the time limit
+    kTooMuch,     // killed at the output limit
+    kNotStarted,  // see `reason`
   };
   How how = How::kExited;
   ProcessEnd end = {};
   std::string output;  // stdout
-  std::string said;    // the end of stderr
+  std::string said;    // the tail of stderr
   std::string reason = {};
 };
 
 class ScriptRun {
  public:
-  // `done` is called once by the io_context, unless the object goes before.
+  // `done` is called once from the io_context, unless the object is destroyed first.
   ScriptRun(asio::io_context& io, std::shared_ptr<LocalFamily> family, ScriptLimits limits,
             std::function<void(ScriptOutcome)> done);
-  // Ends what still runs.
+  // Kills the script if it is running.
   ~ScriptRun();
   ScriptRun(const ScriptRun&) = delete;
 
@@ -78,10 +78,10 @@ class ScriptRun {
   std::function<void(ScriptOutcome)> done_;
   asio::signal_set child_signal_;
   asio::steady_timer limit_;
-  // Handlers that are on their way when this object goes see that it has gone.
+  // Lets pending handlers detect that this object is gone.
   std::shared_ptr<const bool> here_ = std::make_shared<const bool>(true);
   std::unique_ptr<BytePump> output_, errors_;
-  UniqueFd guard_;  // closed: the guardian ends all of the script's process group
+  UniqueFd guard_;  // closing it makes the guardian kill the script's process group
   pid_t pid_ = 0;
   ScriptOutcome outcome_;
   bool output_ended_ = false, errors_ended_ = false, last_words_ = false, finished_ = false;

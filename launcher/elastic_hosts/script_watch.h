@@ -1,4 +1,4 @@
-// ScriptWatch: the hosts that a discovery script prints, asked for again and again.
+// ScriptWatch: runs a discovery script repeatedly for the host list.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_SCRIPT_WATCH_H_
 #define HVD_LAUNCHER_ELASTIC_HOSTS_SCRIPT_WATCH_H_
 
@@ -23,20 +23,20 @@ namespace hvd {
 
 struct ScriptWatchTimes {
   Duration pause = std::chrono::seconds(1);  // from the end of a run to the next
-  ScriptLimits limits = {};                  // of a run
+  ScriptLimits limits = {};                  // of each run
 };
 
-// From what it printed to hosts; sentences for the log are appended to `notes`.
+// Parses the output; appends messages for the log to `notes`.
 using ReadHosts = std::function<Result<std::vector<HostSpec>>(const std::string& output,
                                                               std::vector<std::string>& notes)>;
 
 class ScriptWatch final : public HostWatch {
  public:
-  // `family`: of all children of this process.
+  // `family`: shared by all children of this process.
   ScriptWatch(asio::io_context& io, Script script, WatchParts parts,
               std::shared_ptr<LocalFamily> family, ScriptWatchTimes times = {});
-  // A command that prints something else. `known` are the hosts until it has run for the first
-  // time, a pause from now.
+  // For a command with another output format. `known`: the hosts until its first run, which is one
+  // pause from now.
   ScriptWatch(asio::io_context& io, Script script, WatchParts parts,
               std::shared_ptr<LocalFamily> family, ScriptWatchTimes times, ReadHosts read,
               std::vector<HostSpec> known);
@@ -61,7 +61,7 @@ class ScriptWatch final : public HostWatch {
   const ReadHosts read_;
   std::vector<HostSpec> known_;
   std::function<void(const HostAnswer&)> on_answer_;
-  // Handlers that are on their way when the watch stops see that it has.
+  // Lets pending handlers detect that the watch has stopped.
   std::shared_ptr<const bool> watching_;
   asio::steady_timer pause_;
   NamedHosts named_;

@@ -1,4 +1,4 @@
-// The parts that all sources of hosts need from the rest of hvdrun.
+// What all host sources need from the rest of hvdrun.
 #ifndef HVD_LAUNCHER_ELASTIC_HOSTS_WATCH_PARTS_H_
 #define HVD_LAUNCHER_ELASTIC_HOSTS_WATCH_PARTS_H_
 
@@ -12,9 +12,9 @@ namespace hvd {
 
 struct WatchParts {
   OwnNamesAmong own_names;
-  // Of a host that is named without a number; 0: its agent says how many.
+  // Slots of a host named without a number; 0: its agent reports them.
   std::function<uint32_t(bool remote)> default_slots;
-  // A sentence for the log. Called by the io_context.
+  // Logs a sentence. Called from the io_context.
   std::function<void(const std::string&)> note = [](const std::string&) {};
 };
 
