@@ -224,6 +224,27 @@ class Job:
                 assert job_id.encode() not in read_proc(pid, "environ")
 
 
+def dead_jobs():
+    """Ids of the jobs of which processes are left, but no agent or warden."""
+    jobs, kept = set(), set()
+    for pid in pids():
+        words = read_proc(pid, "cmdline").split(b"\0")
+        if b"agent" in words and b"--job" in words[:-1]:
+            kept.add(words[words.index(b"--job") + 1])
+        for variable in read_proc(pid, "environ").split(b"\0"):
+            if variable.startswith(b"HVD_JOB_ID=") and is_alive(pid):
+                jobs.add(variable.partition(b"=")[2])
+    return jobs - kept
+
+
+@pytest.fixture(autouse=True)
+def no_dead_job_for_the_next_test():
+    """The hvdrun of the next test would end them, and say so."""
+    yield
+    if dead_jobs():
+        subprocess.run([hvdrun_path(), "ps"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+
 @pytest.fixture
 def start():
     """start(*args): a running Job, ended for certain after the test."""
