@@ -1,4 +1,4 @@
-// Variables that the user gives to the workers: --env-file and -x. Pure, but for the lookup that is
+// Variables that the user passes to the workers: --env-file and -x. Pure, except for the lookup
 // passed in.
 #ifndef HVD_LAUNCHER_AGENT_ENVIRONMENT_ENV_FILE_H_
 #define HVD_LAUNCHER_AGENT_ENVIRONMENT_ENV_FILE_H_
@@ -20,18 +20,17 @@ struct GivenVariable {
   std::string entry() const { return name + "=" + value; }
 };
 
-// One NAME=value a line. Empty lines and lines that begin with "#" are nothing, "export " in front
-// of a name is nothing. A value may be 'taken as it is' or "with \n, \t, \r, \", \\ and \$"; both
-// go on over line ends. Without quotes it ends at " #" or at the end of the line, blanks around it
-// are dropped. Names and values are bytes: nothing is replaced, nothing is run. Errors name file
-// and line.
+// One NAME=value per line. Ignores empty lines, lines that begin with "#", and "export " before a
+// name. A value may be in 'single quotes' (literal) or "double quotes" with \n, \t, \r, \", \\ and
+// \$; both may span lines. An unquoted value ends at " #" or at the end of the line, and blanks
+// around it are dropped. Nothing is expanded or executed. Errors name file and line.
 Result<std::vector<GivenVariable>> ParseEnvFile(std::string_view text,
                                                 const std::string& file_name);
 
 // Reads the file first. Not pure.
 Result<std::vector<GivenVariable>> ReadEnvFile(const std::string& path);
 
-// Each "NAME=value", or "NAME" for the value that `lookup` has.
+// Each is "NAME=value", or "NAME" for the value from `lookup`.
 Result<std::vector<GivenVariable>> ParsePassed(
     const std::vector<std::string>& passed,
     const std::function<std::optional<std::string>(const char*)>& lookup);

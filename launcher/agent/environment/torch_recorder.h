@@ -1,5 +1,4 @@
-// The variables by which PyTorch's flight recorder records and can be asked from outside, as far as
-// a version of it has them. Pure.
+// The variables that enable PyTorch's flight recorder and its dump pipe, by version. Pure.
 #ifndef HVD_LAUNCHER_AGENT_ENVIRONMENT_TORCH_RECORDER_H_
 #define HVD_LAUNCHER_AGENT_ENVIRONMENT_TORCH_RECORDER_H_
 
@@ -17,17 +16,17 @@ struct TorchVersion {
   auto operator<=>(const TorchVersion&) const = default;
 };
 
-// By the text of torch/version.py.
+// From the text of torch/version.py.
 std::optional<TorchVersion> ParseTorchVersion(std::string_view text);
 
 struct RecorderVariable {
   const char* name;
   std::string value;
-  // It has another name in other versions, and is left alone where the user has set that one.
+  // Its name in other versions; not set if the user has set that.
   const char* also;
 };
-// `stem`: with what the names of the worker's pipe and dump begin. None before 2.5, whose dumps
-// have another form.
+// `stem`: prefix of the names of the worker's pipe and dump. None before 2.5, whose dumps have
+// another format.
 std::vector<RecorderVariable> RecorderVariables(TorchVersion version, const std::string& stem);
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// The environment of a worker: the variables that it inherits, those by which it finds its agent,
-// and those that scripts look for. Pure.
+// The environment of a worker: inherited variables, those for its connection to the agent, and
+// those that scripts read. Pure.
 #ifndef HVD_LAUNCHER_AGENT_ENVIRONMENT_WORKER_ENV_H_
 #define HVD_LAUNCHER_AGENT_ENVIRONMENT_WORKER_ENV_H_
 
@@ -18,29 +18,29 @@ namespace hvd {
 struct WorkerLink {
   std::string agent_address;  // abstract unix name
   std::string job_id;
-  std::string job_place = {};  // JobPlaceText; empty: not known
-  // The interface with the address that was proven to the other hosts; empty: there are none.
+  std::string job_place = {};  // JobPlaceText; empty: unknown
+  // The interface with the address that other hosts reached; empty: no other hosts.
   std::string interface = {};
-  // "NAME=value", of the launcher in whose place the worker is (launcher/external/places).
+  // "NAME=value", of the launcher whose place the worker has (launcher/external/places).
   std::vector<std::string> launcher_environment = {};
-  // The descriptor of the memory for commits, and the device and the number of its file:
-  // "6,1,4711"; empty: none are kept.
+  // Descriptor of the memory for commits, with device and inode of its file: "6,1,4711"; empty:
+  // none.
   std::string commits = {};
-  HostLogin login = {};  // on another host than hvdrun's
-  // Of PyTorch in the workers.
+  HostLogin login = {};  // for hosts other than hvdrun's
+  // PyTorch's flight recorder in the workers.
   struct Recorder {
-    std::string folder = {};  // of its pipes and dumps; empty: it is left alone
+    std::string folder = {};  // of its pipes and dumps; empty: do not configure
     TorchVersion version = {};
   };
   Recorder recorder = {};
 };
 
-// The cores that it may use, and its GPU.
+// A worker's cores and GPU.
 struct WorkerShare {
-  uint32_t host_cores = 0;  // together with the other workers of its agent; 0: not known
-  uint32_t own_cores = 0;   // its share of those it is bound to; 0: not bound
-  std::string gpu = {};     // an entry of CUDA_VISIBLE_DEVICES; empty: it sees all
-  // The CPUs whose time its cgroup allows to all of them; 0: fewer cores than that limit it.
+  uint32_t host_cores = 0;  // of all workers of its agent; 0: unknown
+  uint32_t own_cores = 0;   // its share of the cores it is bound to; 0: not bound
+  std::string gpu = {};     // an entry of CUDA_VISIBLE_DEVICES; empty: all visible
+  // CPU quota of the cgroup for all workers; 0: not the limiting factor.
   uint32_t quota_cores = 0;
 };
 
@@ -51,11 +51,10 @@ struct ExplainedVariable {
 
 struct ExplainedEnvironment {
   std::vector<ExplainedVariable> variables;                   // by name
-  std::vector<std::pair<std::string, const char*>> left_out;  // names of what is not inherited
+  std::vector<std::pair<std::string, const char*>> left_out;  // names that are not inherited
 };
 
-// Slot values win over what the user gave (--env-file, then -x), that over settings, settings over
-// inheritance.
+// Precedence: slot values, -x, --env-file, settings, inherited.
 ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t slot,
                                               const WorkerLink& link, const InstallPaths& paths,
                                               const WorkerShare& share);
@@ -65,7 +64,7 @@ std::vector<std::string> WorkerEnvironment(const StartJob& start, uint32_t slot,
                                            const WorkerLink& link, const InstallPaths& paths,
                                            const WorkerShare& share);
 
-// The output of --print-env: the variables with their reasons, one a line, then the rules.
+// The output of --print-env: one variable with its reason per line, then the rules.
 std::string PrintEnvText(const ExplainedEnvironment& environment);
 
 }  // namespace hvd

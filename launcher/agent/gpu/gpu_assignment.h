@@ -1,4 +1,4 @@
-// Which GPU belongs to which rank of a host. Pure.
+// Assigns GPUs to the ranks of a host. Pure.
 #ifndef HVD_LAUNCHER_AGENT_GPU_GPU_ASSIGNMENT_H_
 #define HVD_LAUNCHER_AGENT_GPU_GPU_ASSIGNMENT_H_
 
@@ -12,28 +12,28 @@
 
 namespace hvd {
 
-// The GPUs that a program with this CUDA_VISIBLE_DEVICES sees, as entries of such a list and in its
-// order; without the variable all of them, by number.
+// The GPUs visible with this CUDA_VISIBLE_DEVICES, as entries of such a list in its order; without
+// the variable all, by number.
 std::vector<std::string> VisibleGpus(const std::optional<std::string>& visible,
                                      const std::vector<GpuDevice>& devices);
 
-// The NUMA node of each entry; -1: not known, as for an instance of a divided GPU (MIG).
+// The NUMA node of each entry; -1: unknown, as for a MIG instance.
 std::vector<int> NodesOfGpus(const std::vector<std::string>& gpus,
                              const std::vector<GpuDevice>& devices);
 
-// Gives each worker of an agent one GPU, and takes it back.
+// Assigns one GPU to each worker of an agent, and releases it.
 class GpuAssignment {
  public:
   GpuAssignment() = default;
-  // `nodes`: of NUMA, for each of them, where workers are to have GPUs near their cores.
+  // `nodes`: NUMA node of each, if workers are to get GPUs near their cores.
   explicit GpuAssignment(std::vector<std::string> gpus, std::vector<int> nodes = {})
       : gpus_(std::move(gpus)), nodes_(std::move(nodes)) {}
 
-  // Of those that the fewest have, one at a node of `near` (those of the worker's cores; empty: it
-  // is not kept on any), then that of its local rank, then the first: so a worker that replaces
-  // another gets the GPU that is free, whichever local rank it has. Empty: there are none.
+  // Acquires one of the least used GPUs: preferably on a node of `near` (nodes of the worker's
+  // cores; empty: not bound), then the one of its local rank, then the first. So a replacement
+  // worker gets the free GPU, whatever its local rank. Empty: no GPUs.
   std::string Take(uint32_t slot, uint32_t local_rank, const std::vector<int>& near = {});
-  // The slot's worker has ended.
+  // Releases the GPU of the slot's worker.
   void GiveBack(uint32_t slot) { taken_.erase(slot); }
 
   size_t count() const { return gpus_.size(); }
@@ -43,8 +43,8 @@ class GpuAssignment {
   bool IsFar(size_t gpu, const std::vector<int>& near) const;
 
   std::vector<std::string> gpus_;
-  std::vector<int> nodes_;            // of them; or empty
-  std::map<uint32_t, size_t> taken_;  // slot -> its place in gpus_
+  std::vector<int> nodes_;            // by GPU; or empty
+  std::map<uint32_t, size_t> taken_;  // slot -> index in gpus_
 };
 
 }  // namespace hvd

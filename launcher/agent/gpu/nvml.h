@@ -1,6 +1,6 @@
-// NVIDIA's management library (NVML, libnvidia-ml.so.1, part of the driver), asked about the GPUs
-// of this host. It is loaded when it is asked and is no part of the build. A call may never return
-// where a GPU hangs: ask it in a process that can be killed.
+// NVIDIA's management library (NVML, libnvidia-ml.so.1, part of the driver), as a source of facts
+// about this host's GPUs. Loaded at run time; not needed for the build. Calls may hang with a
+// faulty GPU: use it in a process that can be killed.
 #ifndef HVD_LAUNCHER_AGENT_GPU_NVML_H_
 #define HVD_LAUNCHER_AGENT_GPU_NVML_H_
 
@@ -11,17 +11,17 @@
 
 namespace hvd {
 
-// Nothing: the GPU or the library does not say it.
+// Nothing: not reported by the GPU or the library.
 struct GpuState {
   std::string name;  // "NVIDIA H200"
   uint64_t memory_mib = 0;
   // Uncorrected errors of its memory since the driver was loaded.
   std::optional<uint64_t> ecc_errors;
-  bool needs_reset = false;                    // rows of memory are replaced at the next reset
+  bool needs_reset = false;                    // the next reset will replace rows of memory
   bool broken_memory = false;                  // a row could not be replaced
   std::vector<std::string> slowed;             // "heat", "power": why its clocks are low now
-  std::vector<uint32_t> processes;             // those that compute on it
-  bool prohibited = false, exclusive = false;  // its compute mode
+  std::vector<uint32_t> processes;             // compute processes on it
+  bool prohibited = false, exclusive = false;  // compute mode
   bool divided = false;                        // into instances (MIG)
 };
 
@@ -35,7 +35,7 @@ struct GpuReport {
   std::string cuda;    // the newest CUDA that the driver runs: "13.0"
   std::vector<GpuState> gpus;
   std::vector<GpuLink> links;  // of each pair
-  std::string trouble;         // why there is nothing, or not everything
+  std::string trouble;         // why data is missing
 };
 
 GpuReport AskNvml(const char* library = "libnvidia-ml.so.1");

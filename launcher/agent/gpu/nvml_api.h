@@ -1,5 +1,5 @@
-// The part of NVML's C interface that hvdrun uses, as NVIDIA documents it ("NVML API Reference
-// Guide"); the library promises to keep it. Beside that only its test's fake includes this.
+// The part of NVML's C interface that hvdrun uses ("NVML API Reference Guide"), which is stable.
+// Also included by the tests' fake.
 #ifndef HVD_LAUNCHER_AGENT_GPU_NVML_API_H_
 #define HVD_LAUNCHER_AGENT_GPU_NVML_API_H_
 
@@ -31,7 +31,7 @@ inline constexpr unsigned long long kPowerCap = 0x4, kHardware = 0x8, kSoftwareH
 inline constexpr int kProhibited = 2, kExclusiveProcess = 3;
 // nvmlGpuP2PCapsIndex_t and nvmlGpuP2PStatus_t
 inline constexpr int kNvlink = 2, kLinkOk = 0;
-// nvmlGpuTopologyLevel_t: the nearest that two GPUs have in common.
+// nvmlGpuTopologyLevel_t: the nearest common ancestor of two GPUs.
 inline constexpr int kOneSwitch = 10, kSwitches = 20, kHostBridge = 30, kNumaNode = 40;
 
 }  // namespace hvd::nvml

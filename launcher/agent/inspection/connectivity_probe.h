@@ -1,6 +1,6 @@
-// ConnectivityProbe: finds out at which addresses this host reaches others, by connecting to them
-// and proving the job's key, with the very mesh that will carry the tensors. An address that cannot
-// be routed, or leads back to this machine (docker0, virbr0), is left out.
+// ConnectivityProbe: determines the addresses at which this host reaches others, by connecting and
+// authenticating over the same mesh that carries the tensors. Skips addresses that are unroutable
+// or lead back to this machine (docker0, virbr0).
 #ifndef HVD_LAUNCHER_AGENT_INSPECTION_CONNECTIVITY_PROBE_H_
 #define HVD_LAUNCHER_AGENT_INSPECTION_CONNECTIVITY_PROBE_H_
 
@@ -20,7 +20,7 @@ namespace hvd {
 
 class ConnectivityProbe final {
  public:
-  // Called in the thread of the probe.
+  // Called on the probe's thread.
   struct Owner {
     std::function<void(std::string key, std::string value)> put;
     std::function<void(std::string key)> want;
@@ -29,11 +29,11 @@ class ConnectivityProbe final {
   };
 
   ConnectivityProbe(ProbeConnectivity question, Owner owner);
-  // Gives up and waits for the thread, a tenth of a second at most.
+  // Gives up and joins the thread, within 0.1 s.
   ~ConnectivityProbe();
   ConnectivityProbe(const ConnectivityProbe&) = delete;
 
-  // An entry that was wanted. Any thread.
+  // Passes in a requested entry. Any thread.
   void GiveValue(const std::string& key, const std::string& value) {
     directory_.GiveValue(key, value);
   }
@@ -46,7 +46,7 @@ class ConnectivityProbe final {
   const Owner owner_;
   DriverKvStore directory_;
   std::atomic<bool> stopping_{false};
-  std::unique_ptr<Mesh> mesh_;  // made by the thread
+  std::unique_ptr<Mesh> mesh_;  // created by the thread
   std::thread thread_;          // last: it uses all of the above
 };
 

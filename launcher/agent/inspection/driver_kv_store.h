@@ -1,5 +1,5 @@
-// DriverKvStore: the key-value table of a generation, for a thread of an agent; its owner passes
-// the requests on to the driver.
+// DriverKvStore: the key-value table of a generation, for a thread of an agent; its owner forwards
+// requests to the driver.
 //
 // Put and Get from that thread, GiveValue and Stop from any.
 #ifndef HVD_LAUNCHER_AGENT_INSPECTION_DRIVER_KV_STORE_H_
@@ -23,9 +23,9 @@ class DriverKvStore final : public KvStore {
   Status Put(const std::string& key, const std::string& value) override;
   Result<std::string> Get(const std::string& key, Duration timeout) override;
 
-  // An entry that was wanted.
+  // Passes in a requested entry.
   void GiveValue(const std::string& key, const std::string& value);
-  // Ends every Get, now and later.
+  // Fails all current and later calls of Get.
   void Stop();
 
  private:

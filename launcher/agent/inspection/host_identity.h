@@ -1,5 +1,5 @@
-// Which host this is, whatever it is called: two agents that say the same run on one host and can
-// be one.
+// The identity of a host, independent of its name: agents with equal identities run on the same
+// host and can be merged.
 #ifndef HVD_LAUNCHER_AGENT_INSPECTION_HOST_IDENTITY_H_
 #define HVD_LAUNCHER_AGENT_INSPECTION_HOST_IDENTITY_H_
 
@@ -10,18 +10,18 @@
 namespace hvd {
 
 struct IdentityFacts {
-  std::string boot_id;                  // of the kernel since it was started
-  std::vector<std::string> namespaces;  // network, processes, IPC; as /proc/self/ns says them
+  std::string boot_id;                  // boot id of the kernel
+  std::vector<std::string> namespaces;  // network, pid and IPC, as in /proc/self/ns
   std::string host_name;
   std::vector<std::string> addresses;  // IPv4, without loopback: copies of one virtual machine may
                                        // share all of the above
   uint32_t user = 0;
 };
 
-// Empty when a fact is missing that tells hosts apart. Pure.
+// Empty if a distinguishing fact is missing. Pure.
 std::string IdentityText(IdentityFacts facts);
 
-// Of the calling process.
+// The identity of this host for the calling process.
 std::string HostIdentity();
 
 }  // namespace hvd

@@ -1,9 +1,7 @@
-// HostQuestions: the questions that a driver, or hvdrun doctor, asks an agent about its host before
-// a job starts: its time, the command, the hosts that it reaches, its resources, its speed to
-// others.
+// HostQuestions: answers the questions of a driver, or hvdrun doctor, about this host before a job
+// starts: its time, the command, the hosts that it reaches, its resources, its speed to others.
 //
-// One thread, that of the io_context; the probes have threads of their own, which end with
-// StopProbes.
+// One thread, that of the io_context; the probes have their own threads, which end with StopProbes.
 #ifndef HVD_LAUNCHER_AGENT_INSPECTION_HOST_QUESTIONS_H_
 #define HVD_LAUNCHER_AGENT_INSPECTION_HOST_QUESTIONS_H_
 
@@ -25,13 +23,11 @@
 
 namespace hvd {
 
-// What the host has, found out by a process of its own (`hvdrun agent --examine`,
-// host_inspection.h), because a file system may never answer: it prints its findings line by line,
-// and the lines that came within the limit are the answer.
+// Examines the host in a child process (`hvdrun agent --examine`, host_inspection.h), because a
+// file system may hang: the lines that it prints within the limit are the answer.
 class ExamineChild final {
  public:
-  // `done` is called once, later. The child's stdout is ours; the rest of `descriptors` is as
-  // given.
+  // `done` is called once, later. Replaces the child's stdout in `descriptors`.
   ExamineChild(asio::io_context& io, const ExamineHost& question, const std::string& job_id,
                SpawnDescriptors descriptors, std::function<void(const HostExam&)> done);
   ExamineChild(const ExamineChild&) = delete;
@@ -55,23 +51,23 @@ class HostQuestions {
 
   void Answer(const LookAtCommand& question);
   void Answer(const AskTime& question);
-  // Both once. `tree_record`: where other agents find this one.
+  // Call each once. `tree_record`: where other agents connect to this one.
   void Answer(ProbeConnectivity question, std::string tree_record);
   void Answer(OpenProbe question);
-  // Nothing without OpenProbe.
+  // Ignored without OpenProbe.
   void Answer(const MeasurePair& question);
-  // Once. The child gets these descriptors.
+  // Call once. The child gets these descriptors.
   void Answer(const ExamineHost& question, const std::string& job_id, SpawnDescriptors descriptors);
 
   bool probing() const { return connectivity_ != nullptr; }
   bool examining() const { return exam_ != nullptr; }
-  // An entry that a probe wanted.
+  // Passes in an entry that a probe requested.
   void GiveValue(const KeyValue& entry);
   // Ends the probes and their threads.
   void StopProbes();
 
  private:
-  // For threads of probes.
+  // Called on the probes' threads.
   void Post(ToDriver message);
   void Put(uint64_t generation, std::string key, std::string value);
   void Want(uint64_t generation, std::string key);

@@ -1,13 +1,12 @@
-// PairProbe: measures the routes from this host to others, one at a time, with the mesh that
-// carries the tensors: the median round trip of a small message, and how fast a short transfer
-// goes. For hvdrun doctor.
+// PairProbe: measures the routes from this host to others, one at a time, over the mesh that
+// carries the tensors: median round trip of a small message, and bandwidth of a short transfer. For
+// hvdrun doctor.
 //
-// One of two hosts leads: it sends small messages, which come back, and then bursts, each twice as
-// large as the one before, until one takes 0.3 s or 32 MiB are sent in all. Then the other one does
-// the bursts. Bytes that stay away for 3 s are given up, so that a route on which only small
-// messages pass is found.
+// One of the two hosts leads: it sends small messages, which are echoed, and then bursts of
+// doubling size until one takes 0.3 s or 32 MiB have been sent. Then the other one sends bursts.
+// Gives up after 3 s without expected bytes, which detects routes that pass small messages only.
 //
-// Has a thread of its own; all functions from one other thread.
+// Has its own thread; call all functions from one other thread.
 #ifndef HVD_LAUNCHER_AGENT_INSPECTION_PAIR_PROBE_H_
 #define HVD_LAUNCHER_AGENT_INSPECTION_PAIR_PROBE_H_
 
@@ -29,11 +28,11 @@ namespace hvd {
 
 class PairProbe final {
  public:
-  static constexpr uint64_t kGeneration = 1;  // whose directory has the addresses
-  // The longest time between a MeasurePair and its answer.
+  static constexpr uint64_t kGeneration = 1;  // the directory with the addresses
+  // Maximum time between a MeasurePair and its answer.
   static constexpr Duration kAnswerLimit = std::chrono::seconds(14);
 
-  // Called in the thread of the probe.
+  // Called on the probe's thread.
   struct Owner {
     std::function<void(std::string key, std::string value)> put;
     std::function<void(std::string key)> want;
@@ -41,13 +40,13 @@ class PairProbe final {
   };
 
   PairProbe(OpenProbe question, Owner owner);
-  // Gives up and waits for the thread, a tenth of a second at most.
+  // Gives up and joins the thread, within 0.1 s.
   ~PairProbe();
   PairProbe(const PairProbe&) = delete;
 
-  // An entry that was wanted.
+  // Passes in a requested entry.
   void GiveValue(const std::string& key, const std::string& value);
-  // After those that were asked for before.
+  // Queues a measurement.
   void Measure(const MeasurePair& question);
 
  private:
