@@ -23,7 +23,7 @@ class RankTroubles {
   // Handles a report of `host`; returns the event that follows at once, if any.
   std::optional<JobEvent> Take(const Plan& plan, uint32_t host, uint64_t generation,
                                const Trouble& trouble, TimePoint now);
-  // When TakeBroken may return something; TimePoint::max(): never, as it is now.
+  // When TakeBroken may return something; TimePoint::max(): never.
   TimePoint NextTick(TimePoint now) const { return silent_routes_.NextLook(now); }
   // A route that is broken; those that were silent beside it are forgotten. `heard`: the host of
   // this rank has sent something lately.

@@ -1,5 +1,5 @@
-// Adoption: what a driver that takes over gathers from the agents before its job goes on: a
-// snapshot of each host that has a rank, and what the agents say behind it. Pure.
+// Adoption: what a driver that takes over collects from the agents before it continues the job: a
+// snapshot of each host that has a rank, and later messages. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_TAKEOVER_ADOPTION_H_
 #define HVD_LAUNCHER_DRIVER_TAKEOVER_ADOPTION_H_
 
@@ -21,9 +21,9 @@ class Adoption {
 
   bool complete() const { return awaited_.empty(); }
   void Take(uint32_t host, HostSnapshot snapshot);
-  // What an agent said before its snapshot is part of it.
+  // Keeps a message for later; drops one that precedes the host's snapshot, which includes it.
   void Take(uint32_t host, ToDriver message);
-  // It was not reached in time, or its agent is gone.
+  // The host was not reached in time, or its agent is gone.
   void Lose(uint32_t host, std::string reason);
 
   const std::vector<std::optional<HostSnapshot>>& snapshots() const { return snapshots_; }

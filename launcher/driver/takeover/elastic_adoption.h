@@ -1,5 +1,5 @@
-// How an elastic job goes on from the state that its former hvdrun has left (job_record.h): what
-// that may not have sent, and what it may not have heard of. Pure.
+// How an elastic job continues from the state of its previous hvdrun (job_record.h): actions that
+// may not have been sent, and events that it may have missed. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_TAKEOVER_ELASTIC_ADOPTION_H_
 #define HVD_LAUNCHER_DRIVER_TAKEOVER_ELASTIC_ADOPTION_H_
 
@@ -13,19 +13,19 @@
 
 namespace hvd {
 
-// By host; none of a host that has no agent, or whose agent was not reached.
+// By host; none for a host without an agent, or whose agent was not reached.
 using HostSnapshots = std::vector<std::optional<HostSnapshot>>;
 
-// Before anything else: hosts whose agents had not got so far that they outlive their hvdrun
-// (`outlives`, by host). They are no failures; the next listing of hosts opens them again.
+// Call first: drops hosts whose agents were not yet able to outlive their hvdrun (`outlives`, by
+// host). They do not count as failures; the next host list opens them again.
 void ForgetHosts(JobState& state, const std::vector<bool>& outlives);
 
-// What the former hvdrun had decided, once more: agents may not have got it, and those that did
-// pass over it. A worker that its agent does not have is started.
+// Repeats the decisions of the previous hvdrun, which agents may not have received; those that did
+// ignore them. Starts workers that their agents do not have.
 std::vector<JobAction> UnfinishedActions(const JobState& state, const HostSnapshots& snapshots,
                                          TimePoint now);
 
-// What has happened since, by what the agents know; in an order in which it can have happened.
+// The events since then, from the agents' snapshots, in a possible order.
 std::vector<JobEvent> MissedEvents(const JobState& state, const HostSnapshots& snapshots);
 
 }  // namespace hvd

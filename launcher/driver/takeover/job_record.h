@@ -1,7 +1,6 @@
-// The state of an elastic job as bytes, for the hvdrun that takes over: hosts, workers, the last
-// generation, failures, limits that run, and a notice that is on its way. What agents know is in
-// it, too, as far as hvdrun had heard of it. What the command line says is not: options and limits.
-// Pure.
+// Serializes the state of an elastic job for the hvdrun that takes over: hosts, workers, the last
+// generation, failures, running time limits, and a pending notice, including agents' facts known to
+// hvdrun. Not included: options and limits of the command line. Pure.
 #ifndef HVD_LAUNCHER_DRIVER_TAKEOVER_JOB_RECORD_H_
 #define HVD_LAUNCHER_DRIVER_TAKEOVER_JOB_RECORD_H_
 
@@ -14,8 +13,8 @@
 namespace hvd {
 
 std::string EncodeJobState(const JobState& state);
-// `state`: of the same options, limits and seed, before its first event. All hosts count as ready;
-// the clocks of other machines are to be read again. False: these are not the bytes of a state.
+// `state`: with the same options, limits and seed, before its first event. All hosts count as
+// ready; the clocks of other machines must be read again. False: invalid bytes.
 bool DecodeJobState(std::string_view bytes, JobState& state, TimePoint now);
 
 }  // namespace hvd
