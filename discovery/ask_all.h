@@ -1,5 +1,5 @@
-// One question about many names, asked of all at once: a name server that answers slowly, or never,
-// costs its time once.
+// Runs a slow query for many names in parallel, so that the delay of a slow or dead name server
+// counts only once.
 #ifndef HVD_DISCOVERY_ASK_ALL_H_
 #define HVD_DISCOVERY_ASK_ALL_H_
 
@@ -12,8 +12,8 @@
 
 namespace hvd {
 
-// The names for which `ask` said yes within the limit. It runs in threads of its own, several at a
-// time, and perhaps still when this function has returned: it owns what it uses.
+// The names for which `ask` returned true within the limit. `ask` runs concurrently on several
+// threads, perhaps beyond the return of this function, so it must own what it uses.
 std::set<std::string> NamesThat(const std::vector<std::string>& names,
                                 std::function<bool(const std::string&)> ask, Duration limit);
 

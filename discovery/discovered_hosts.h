@@ -13,16 +13,16 @@
 
 namespace hvd {
 
-// One host or range a line as in a host file: "name:slots", "name", "[address]:slots",
-// "name slots=N"; blank lines and text after "#" are ignored. In the order of the lines, none
-// twice: a host that is printed again counts once, by its last line; where the two differ, `notes`
-// gets a sentence for the user. "name:0" is a host without a free slot and is left out. No host at
-// all is fine. kInvalidArgument: one sentence with the number of the bad line and its text.
+// One host or range per line, as in a host file: "name:slots", "name", "[address]:slots", "name
+// slots=N"; blank lines and text after "#" are ignored. In the order of the lines, without
+// duplicates: the last line of a host counts, with a message in `notes` if they differ. "name:0"
+// has no free slot and is dropped. An empty list is valid. kInvalidArgument: one sentence with
+// number and text of the bad line.
 Result<std::vector<HostSpec>> ParseDiscoveredHosts(std::string_view text,
                                                    std::vector<std::string>& notes);
 
-// The hosts of an elastic job: each name is a host of its own, two names of this machine are two.
-// A name that comes again, as in machine files, has the slots of all its places.
+// The hosts of an elastic job: each name is a separate host, even if two names are this machine.
+// Slots of a repeated name, as in machine files, add up.
 std::vector<HostSlots> HostsByName(const std::vector<HostSpec>& specs, const MachineFacts& facts);
 
 }  // namespace hvd

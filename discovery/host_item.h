@@ -1,5 +1,4 @@
-// One host or range as people write it, in a list or at the head of a line:
-// "bob@[node[01-16]]:2222:8". Pure.
+// Parses one host or range of a list or line: "bob@[node[01-16]]:2222:8". Pure.
 #ifndef HVD_DISCOVERY_HOST_ITEM_H_
 #define HVD_DISCOVERY_HOST_ITEM_H_
 
@@ -15,12 +14,12 @@
 namespace hvd {
 
 inline constexpr uint32_t kMaxSlots = 65'536;
-inline constexpr uint16_t kSshPort = 22;  // of an sshd that nobody moved
+inline constexpr uint16_t kSshPort = 22;  // sshd's default
 
 struct HostItem {
   std::vector<std::string> names;  // at least one
-  std::string user;                // "": not said
-  uint16_t port = 0;               // 0: not said
+  std::string user;                // "": not given
+  uint16_t port = 0;               // 0: not given
   std::optional<uint32_t> slots;
 };
 
@@ -28,7 +27,7 @@ struct HostItem {
 // `limit` names are refused.
 Result<HostItem> ParseHostItem(std::string_view text, bool slots_said, size_t limit);
 
-// The numbers and the name that may stand on their own, too. `whole` is quoted in the message.
+// Parse the individual parts. `whole` is quoted in the error message.
 Result<uint32_t> ParseSlots(std::string_view text, std::string_view whole);
 Result<uint16_t> ParsePort(std::string_view text, std::string_view whole);
 Status CheckUser(std::string_view user, std::string_view whole);

@@ -1,4 +1,4 @@
-// Host names with ranges, as schedulers write them: "node[01-16]", "n[1-3,7]-ib[0-1]". Pure.
+// Expands host names with ranges: "node[01-16]", "n[1-3,7]-ib[0-1]". Pure.
 #ifndef HVD_DISCOVERY_HOST_RANGE_H_
 #define HVD_DISCOVERY_HOST_RANGE_H_
 
@@ -13,15 +13,14 @@ namespace hvd {
 
 inline constexpr size_t kMaxHosts = 100'000;
 
-// Every name that `pattern` stands for, the last range running fastest; a pattern without brackets
-// stands for itself. The zeros of a range's first number are kept ("[08-11]" is 08, 09, 10, 11).
-// More than `limit` names are an error, found before they are made. Text outside of the brackets is
-// not looked at.
+// All names of `pattern`, the last range varying fastest; a pattern without brackets is returned as
+// is. Keeps leading zeros of a range's first number ("[08-11]" is 08, 09, 10, 11). More than
+// `limit` names are an error, detected before expansion. Text outside of brackets is not validated.
 Result<std::vector<std::string>> ExpandHostRange(std::string_view pattern,
                                                  size_t limit = kMaxHosts);
 
-// The part of `list` before its first comma that is in no brackets; it and the comma are taken off.
-// `last` says whether no comma followed.
+// Removes and returns the part of `list` before its first comma outside of brackets. `last`: no
+// comma followed.
 std::string_view TakeListItem(std::string_view& list, bool& last);
 
 }  // namespace hvd

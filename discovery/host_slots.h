@@ -1,4 +1,4 @@
-// A host of a job, how many processes it may run, and how the user said to reach it.
+// A host of a job with its number of slots and the user's connection options.
 #ifndef HVD_DISCOVERY_HOST_SLOTS_H_
 #define HVD_DISCOVERY_HOST_SLOTS_H_
 
@@ -11,11 +11,11 @@ namespace hvd {
 struct HostSlots {
   std::string host;
   uint32_t slots = 0;
-  std::string user = {};                   // "": not said
-  uint16_t port = 0;                       // of ssh; 0: not said
-  std::optional<uint32_t> max_slots = {};  // not said: as many as there are slots
+  std::string user = {};                   // "": not given
+  uint16_t port = 0;                       // of ssh; 0: not given
+  std::optional<uint32_t> max_slots = {};  // not given: equal to `slots`
   bool remote = false;                     // not this machine
-  bool slots_told = true;  // false: its agent says how many; until then `slots` is the least
+  bool slots_told = true;  // false: its agent reports them; until then `slots` is the minimum
 
   bool operator==(const HostSlots&) const = default;
 };

@@ -1,5 +1,5 @@
-// Host lists as people write them: the text of -H and of a host file, in the spellings of Horovod,
-// Open MPI, MPICH and DeepSpeed (README.md has the grammar). Pure.
+// Parses host lists: the text of -H and of host files, in the syntax of Horovod, Open MPI, MPICH
+// and DeepSpeed (README.md has the grammar). Pure.
 #ifndef HVD_DISCOVERY_HOST_SPEC_H_
 #define HVD_DISCOVERY_HOST_SPEC_H_
 
@@ -15,31 +15,31 @@
 namespace hvd {
 
 // A name never begins with "-" and has only letters, digits, ".", "-" and "_", or it is an IPv6
-// address; a user's never begins with "-" either. Both are safe as words of a command line.
+// address; a user's never begins with "-" either. Both are safe as command-line arguments.
 struct HostSpec {
   std::string name;
-  std::optional<uint32_t> slots;      // not said: the host's own number
-  std::string user;                   // "": not said
-  uint16_t port = 0;                  // 0: not said
+  std::optional<uint32_t> slots;      // not given: the host's own number
+  std::string user;                   // "": not given
+  uint16_t port = 0;                  // 0: not given
   std::optional<uint32_t> max_slots;  // never below slots
 
   bool operator==(const HostSpec&) const = default;
 };
 
-// "a:4,b,bob@c:2,[::1]:2222:2,node[01-16]:8". A name that comes more than once and without a number
-// has one slot each time.
+// "a:4,b,bob@c:2,[::1]:2222:2,node[01-16]:8". A repeated name without a number has one slot per
+// occurrence.
 Result<std::vector<HostSpec>> ParseHostList(std::string_view text);
 
-// One such host or range a line, then "slots=4", "max_slots=8", "user=bob", "port=2222"; other
-// words of the form key=value are left alone. "#" begins a comment. `file` is for the message.
+// One such host or range per line, then "slots=4", "max_slots=8", "user=bob", "port=2222"; other
+// key=value words are ignored. "#" begins a comment. `file` is for error messages.
 Result<std::vector<HostSpec>> ParseHostFile(std::string_view text, const std::string& file);
 
-// Appends the hosts of one such line, none for a line without text. kInvalidArgument: one sentence
-// that does not name the line.
+// Appends the hosts of one such line; nothing for an empty line. kInvalidArgument: one sentence
+// without the line number.
 Status AddHostLine(std::string_view line, std::vector<HostSpec>& specs);
 
-// The argument of -H can be the path of a host file instead of a list of hosts. A word with "/" is;
-// a word alone that is a file and no name of this machine is, too.
+// The argument of -H may be the path of a host file: if it contains "/", or is a single word that
+// is a file and not a name of this machine.
 struct WordFacts {
   bool is_file = false;
   bool is_this_machine = false;

@@ -1,6 +1,5 @@
-// known_hosts as OpenSSH reads it: lists, patterns, "!", hashed names, "[host]:port", @revoked and
-// @cert-authority. Pure: the caller reads and writes the files. One bad line is skipped and
-// reported and spoils no other.
+// OpenSSH's known_hosts: lists, patterns, "!", hashed names, "[host]:port", @revoked and
+// @cert-authority. Pure: the caller reads and writes the files. Bad lines are skipped and reported.
 #ifndef HVD_DISCOVERY_KNOWN_HOSTS_H_
 #define HVD_DISCOVERY_KNOWN_HOSTS_H_
 
@@ -30,23 +29,22 @@ struct KnownHost {
 
 struct KnownHosts {
   std::vector<KnownHost> entries;
-  std::vector<std::string> skipped;  // a sentence for each line that is none, with file and line
+  std::vector<std::string> skipped;  // a sentence per invalid line, with file and line number
 
   // Appends the lines of one file. `file` is for messages.
   void Add(std::string_view text, const std::string& file);
 };
 
-// The lines about this host, for a caller that asks more than once: hashed names are slow to
-// try. `host` and `port` are those of CheckHostKey.
+// The entries that match this host, for repeated queries: matching hashed names is slow. `host` and
+// `port` as in CheckHostKey.
 KnownHosts LinesOf(const KnownHosts& known, std::string_view host, uint16_t port);
 
 enum class HostKeyVerdict {
-  kMatch,          // this very key is known for this host
-  kUnknown,        // nothing is known about this host
-  kChanged,        // the host is known, by other keys only (of any type): never accept it as new
-  kRevoked,        // this key is marked @revoked for this host
-  kAuthorityOnly,  // only @cert-authority lines speak of this host: a certificate is needed, a
-                   // plain key is not enough
+  kMatch,    // this very key is known for this host
+  kUnknown,  // no entry for this host
+  kChanged,  // the host has only other keys (of any type): never accept it as new
+  kRevoked,  // this key is marked @revoked for this host
+  kAuthorityOnly,  // only @cert-authority lines match this host: it needs a certificate, a plain key is not enough
 };
 
 struct HostKeyCheck {
@@ -60,18 +58,18 @@ struct HostKeyCheck {
 };
 
 // `host` is compared without regard to case; port 0 means that known_hosts has the bare name
-// (HostKeyAlias). A host at another port than 22 is looked for as "[host]:port", then under its
-// bare name, where a key can match or be revoked but is never called changed. `key` is the blob
-// that the host showed.
+// (HostKeyAlias). A host at another port than 22 is looked up as "[host]:port", then under its bare
+// name, where a key can match or be revoked but never counts as changed. `key` is the blob that the
+// host presented.
 HostKeyCheck CheckHostKey(const KnownHosts& known, std::string_view host, uint16_t port,
                           std::string_view key);
 
-// The types of the keys by which this host is known ("ssh-ed25519"), each once, in the order of the
-// lines: the ones that a client offers first. Revoked keys and authorities do not count.
+// The distinct types of this host's keys ("ssh-ed25519"), in the order of the lines, without
+// revoked keys and authorities: a client offers these first.
 std::vector<std::string> KnownTypes(const KnownHosts& known, std::string_view host, uint16_t port);
 
 // The line, with its newline, that makes this key known: "[host]:2222 ssh-ed25519 AAAA...\n". The
-// key's type is in `key`. Not hashed; "" if `host` or `key` is none that a line could hold.
+// key's type is in `key`. Not hashed; "" if `host` or `key` cannot be represented in a line.
 std::string KnownHostsLine(std::string_view host, uint16_t port, std::string_view key);
 // The same with the name hashed (HashKnownHosts yes). `salt` is 20 random bytes.
 std::string HashedKnownHostsLine(std::string_view host, uint16_t port, std::string_view key,

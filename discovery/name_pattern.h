@@ -1,4 +1,4 @@
-// Patterns of host names as OpenSSH writes them in known_hosts and in its configuration. Pure.
+// OpenSSH's host name patterns in known_hosts and its configuration. Pure.
 #ifndef HVD_DISCOVERY_NAME_PATTERN_H_
 #define HVD_DISCOVERY_NAME_PATTERN_H_
 

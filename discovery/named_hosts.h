@@ -1,4 +1,4 @@
-// The hosts that the user named, with -H or a host file.
+// The hosts of -H or a host file.
 #ifndef HVD_DISCOVERY_NAMED_HOSTS_H_
 #define HVD_DISCOVERY_NAMED_HOSTS_H_
 
@@ -12,21 +12,20 @@
 
 namespace hvd {
 
-// What is asked about the world.
+// Access to facts about machines.
 struct MachineFacts {
   std::function<bool(const std::string&)> is_this_machine;
-  // Of a host without a number; 0: not known before we are there.
+  // Slots of a host without a number; 0: unknown until its agent reports.
   std::function<uint32_t(bool remote)> default_slots;
 };
 
-// Adds one more place of a host to it; `host.slots` is 0 before the first. The first place that
-// says how the host is reached counts; the slots of the host are the sum of all. Pure but for
-// `facts`.
+// Merges an entry into its host; `host.slots` is 0 before the first. The first entry with
+// connection options counts; slots add up. Pure except `facts`.
 void AddPlace(const HostSpec& spec, const MachineFacts& facts, HostSlots& host);
 
-// In the order in which they were named first, none twice; or one sentence why there is none. This
-// machine goes by its first name, with the slots of all its names. One name with two ports of ssh
-// is two hosts: two containers, perhaps. Pure but for `facts`.
+// In order of first appearance, without duplicates; or one sentence why there are none. This
+// machine has its first name, with the slots of all its names. One name with two ssh ports is two
+// hosts (for instance containers). Pure except `facts`.
 Result<std::vector<HostSlots>> MergeNamedHosts(const std::vector<HostSpec>& specs,
                                                const MachineFacts& facts);
 

@@ -1,5 +1,5 @@
-// The user's ssh configuration for one host, as `ssh -G host` prints it: Host and Match blocks,
-// Include and CanonicalizeHostname are then ssh's business and not ours. Pure: text in, values out.
+// The user's ssh configuration for one host, from the output of `ssh -G host`, so that ssh itself
+// evaluates Host and Match blocks, Include and CanonicalizeHostname. Pure.
 #ifndef HVD_DISCOVERY_SSH_CONFIG_H_
 #define HVD_DISCOVERY_SSH_CONFIG_H_
 
@@ -29,8 +29,8 @@ enum class SshAddressFamily { kAny, kInet, kInet6 };
 
 struct SshConfig {
   // ---- where to
-  std::string host;      // as it was asked for
-  std::string hostname;  // what to resolve and to connect to
+  std::string host;      // as given to ssh -G
+  std::string hostname;  // to resolve and connect to
   uint16_t port = 22;
   std::string user;
   SshAddressFamily address_family = SshAddressFamily::kAny;
@@ -81,20 +81,17 @@ struct SshConfig {
   std::string remote_command;
   std::vector<std::string> set_env;  // "NAME=value"
 
-  // The entries that could not be used, a sentence each: `IdentityFile "~/%Z" has the unknown token
-  // %Z`.
+  // Unusable entries, one sentence each: `IdentityFile "~/%Z" has the unknown token %Z`.
   std::vector<std::string> ignored;
 
   bool operator==(const SshConfig&) const = default;
 };
 
-// `output` is what `ssh -G` wrote to stdout. The first value of a key wins, but for those that are
-// lists; keys we do not know are left alone. Not ok: it is no such output (no hostname, a port that
-// is none).
+// `output` is what `ssh -G` wrote to stdout. The first value of a key wins, except for lists;
+// unknown keys are ignored. Not ok: not such output (no hostname, an invalid port).
 Result<SshConfig> ParseSshConfig(std::string_view output, const SshLocal& local);
 
-// The name and the port under which known_hosts has this host: HostKeyAlias stands alone, without a
-// port (0).
+// The name and port of this host in known_hosts; HostKeyAlias has no port (0).
 struct KnownHostsName {
   std::string host;
   uint16_t port = 0;

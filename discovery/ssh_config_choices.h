@@ -1,6 +1,6 @@
-// Which hosts have the same ssh configuration, as far as its files tell: so that `ssh -G`, a
-// process of some milliseconds, is run for one of them and not for each of hundreds. Hosts whose
-// likeness is not certain are left to ssh. Pure.
+// Groups hosts that have the same ssh configuration, so that `ssh -G`, which takes milliseconds,
+// runs once per group instead of once per host. Hosts that cannot be grouped with certainty are
+// left to ssh. Pure.
 #ifndef HVD_DISCOVERY_SSH_CONFIG_CHOICES_H_
 #define HVD_DISCOVERY_SSH_CONFIG_CHOICES_H_
 
@@ -14,16 +14,15 @@ namespace hvd {
 
 class SshConfigChoices {
  public:
-  // The texts of the files that one word after `Include` stands for, in ssh's order; nothing: they
-  // cannot be told.
+  // The texts of the files that an argument of `Include` matches, in ssh's order; nothing: unknown.
   using Include =
       std::function<std::optional<std::vector<std::string>>(const std::string& pattern)>;
 
-  // The next one of ssh's configuration files.
+  // Reads the next of ssh's configuration files.
   void Read(std::string_view text, const Include& include) { Read(text, include, 0); }
 
-  // Hosts with the same key have the same answer of `ssh -G`, but for their own name in `host` and
-  // `hostname`. Nothing: only ssh knows what this host has.
+  // Hosts with equal keys have equal `ssh -G` output, except for `host` and `hostname`. Nothing:
+  // unknown, ask ssh.
   std::optional<std::string> KeyOf(const std::string& host) const;
 
  private:
@@ -39,9 +38,8 @@ class SshConfigChoices {
   bool unclear_ = false;
 };
 
-// The answer of `ssh -G` for `name`, made of that for `other`, a host with the same key. Nothing
-// where more than its `host` and `hostname` lines speak of the other: then its name went into
-// values.
+// The `ssh -G` output for `name`, derived from that for `other`, a host with the same key. Nothing
+// if other lines than `host` and `hostname` contain the other's name.
 std::optional<std::string> SshAnswerFor(const std::string& name, const std::string& other,
                                         std::string_view answer);
 

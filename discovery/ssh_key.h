@@ -1,5 +1,5 @@
-// The few facts about public keys and hashed names that need libcrypto, whose only user in this
-// folder is ssh_key.cc. Pure.
+// Functions on public keys and hashed names that need libcrypto; ssh_key.cc is its only user in
+// this folder. Pure.
 #ifndef HVD_DISCOVERY_SSH_KEY_H_
 #define HVD_DISCOVERY_SSH_KEY_H_
 
@@ -9,7 +9,7 @@
 
 namespace hvd {
 
-// The type that a public key's blob begins with ("ssh-ed25519"); "" when it is no key.
+// The type at the start of a public key's blob ("ssh-ed25519"); "": not a key.
 std::string KeyTypeOf(std::string_view key);
 
 // "SHA256:..." as `ssh-keygen -l` prints it.
@@ -18,7 +18,7 @@ std::string Fingerprint(std::string_view key);
 // HMAC-SHA1, the hash of names in known_hosts.
 std::string HmacSha1(std::string_view key, std::string_view text);
 
-// Strict: whole groups of four, "=" at the end alone.
+// Strict: complete groups of four, "=" only at the end.
 std::optional<std::string> DecodeBase64(std::string_view text);
 std::string EncodeBase64(std::string_view bytes);
 

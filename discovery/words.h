@@ -1,5 +1,4 @@
-// Lines and words of the texts that this folder reads. Views into what is passed in; a byte order
-// mark and "\r" are no text.
+// Splits text into lines and words, as views into the argument; ignores a byte order mark and "\r".
 #ifndef HVD_DISCOVERY_WORDS_H_
 #define HVD_DISCOVERY_WORDS_H_
 
@@ -16,9 +15,9 @@ std::string_view Trimmed(std::string_view text);
 char Lower(char c);
 std::string Lowered(std::string_view text);
 
-// The words that blanks separate.
+// Words separated by blanks.
 std::vector<std::string_view> Words(std::string_view line);
-// The first word, taken off `line`; "" when there is none.
+// Removes and returns the first word of `line`; "": none.
 std::string_view TakeWord(std::string_view& line);
 
 // Counts the lines of a text from 1.
@@ -28,7 +27,7 @@ class LineReader {
 
   // The next line without its end; nothing after the last.
   std::optional<std::string_view> Next();
-  // Of the line that Next() gave.
+  // Number of the line last returned by Next().
   size_t number() const { return number_; }
 
  private:

@@ -1,5 +1,5 @@
-// The hosts and slots that a scheduler gave to the job in which this process runs, and the
-// questions of the readers of its allocation to the world.
+// The hosts and slots that a scheduler allocated to this process's job, and the system access that
+// the parsers of allocations need.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_ALLOCATION_H_
 #define HVD_DISCOVERY_ALLOCATIONS_ALLOCATION_H_
 
@@ -19,23 +19,23 @@ namespace hvd {
 struct AllocationFacts {
   // The value of an environment variable, or nothing when it is unset.
   std::function<std::optional<std::string>(const char* name)> env;
-  // The text of a file; an error's message follows the file's name: "cannot be opened".
+  // The text of a file; the error message follows the file's name: "cannot be opened".
   std::function<Result<std::string>(const std::string& path)> read_file;
   // Whether this program is on PATH, or at this absolute path.
   std::function<bool(const std::string& program)> has_program;
   std::function<uint32_t()> default_slots;  // of this machine
-  // Returns the output of a program, within a few seconds; an error's message follows the program's
-  // name: "does not answer within 10 s". Null: no program is asked.
+  // Returns the output of a program, within a few seconds; the error message follows the program's
+  // name: "does not answer within 10 s". Null: run no program.
   std::function<Result<std::string>(const std::vector<std::string>& command)> ask = nullptr;
 
-  // A variable that is set to something.
+  // A variable that is set and not empty.
   std::optional<std::string> Text(const char* name) const {
     std::optional<std::string> value = env(name);
     return value && !value->empty() ? value : std::nullopt;
   }
 };
 
-// What reaches the other hosts of an allocation; kAuto and empty: SSH.
+// How to reach the other hosts of an allocation; kAuto and empty: SSH.
 struct HostAccess {
   RemoteLauncher launcher = RemoteLauncher::kAuto;
   std::string rsh_agent;  // a command as for --rsh-agent
@@ -45,15 +45,15 @@ struct HostAccess {
 
 struct Allocation {
   std::string name;  // "Slurm job 4711"
-  // In the scheduler's order, each with its slots. Empty: the scheduler names none, and `slots` are
+  // In the scheduler's order, with slots. Empty: the scheduler lists no hosts, and `slots` are
   // those of this machine.
   std::vector<HostSpec> hosts;
   uint64_t slots = 0;          // of all hosts
-  uint32_t least_hosts = 0;    // with which an elastic job goes on; 0: the job has a fixed size
+  uint32_t least_hosts = 0;    // minimum for an elastic job; 0: fixed size
   std::string_view slots_are;  // what a slot stands for: "one per task"
   HostAccess access;
-  // The scheduler's number of the job, and the command that tells its hosts as they are now
-  // (slurm_job.h); empty: nothing does.
+  // The scheduler's job id, and the command that prints its current hosts (slurm_job.h); empty:
+  // none.
   std::string id, command;
 };
 

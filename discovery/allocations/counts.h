@@ -1,4 +1,4 @@
-// Numbers of many nodes as Slurm writes them: "4(x2),2" is 4, 4, 2. Pure.
+// Slurm's per-node counts: "4(x2),2" is 4, 4, 2. Pure.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_COUNTS_H_
 #define HVD_DISCOVERY_ALLOCATIONS_COUNTS_H_
 

@@ -1,5 +1,5 @@
-// Reads the answers of the programs of IBM's CSM about an allocation, as YAML: its compute nodes,
-// and the resources of the first of them; all are taken to be alike. Pure.
+// Parses the YAML output of IBM CSM's programs about an allocation: its compute nodes, and the
+// resources of the first one, assumed equal on all. Pure.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_CSM_ALLOCATION_H_
 #define HVD_DISCOVERY_ALLOCATIONS_CSM_ALLOCATION_H_
 
@@ -15,7 +15,7 @@ namespace hvd {
 
 struct CsmNodes {
   std::vector<std::string> names;  // sorted; at least one
-  uint32_t isolated_cores = 0;     // of each socket; nothing is computed there
+  uint32_t isolated_cores = 0;     // per socket; reserved for the system
 };
 // From csm_allocation_query. kInvalidArgument: one sentence.
 Result<CsmNodes> ReadCsmNodes(const std::string& text);

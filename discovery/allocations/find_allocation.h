@@ -1,5 +1,5 @@
-// Asks one scheduler after the other for the allocation in which this process runs. Pure: questions
-// go through AllocationFacts.
+// Tries all schedulers for the allocation in which this process runs. Pure: system access goes
+// through AllocationFacts.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_FIND_ALLOCATION_H_
 #define HVD_DISCOVERY_ALLOCATIONS_FIND_ALLOCATION_H_
 
@@ -12,7 +12,7 @@
 namespace hvd {
 
 // The allocation in which this process runs; nothing outside of one. kInvalidArgument: one sentence
-// about variables or files that contradict each other, were cut, or make no sense.
+// about variables or files that are contradictory, truncated or malformed.
 Result<std::optional<Allocation>> FindAllocation(const AllocationFacts& facts);
 
 // "Slurm job 7 gives 8 slots (one per task) on 2 hosts: node1, node2"

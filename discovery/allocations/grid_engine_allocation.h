@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// Nothing where PE_HOSTFILE is not set.
+// Nothing if PE_HOSTFILE is not set.
 Result<std::optional<Allocation>> FindGridEngineAllocation(const AllocationFacts& facts);
 
 }  // namespace hvd

@@ -9,20 +9,20 @@
 
 namespace hvd {
 
-// Nothing where no host file of the operator is named.
+// Nothing if no host file of the operator is set.
 Result<std::optional<Allocation>> FindKubernetesAllocation(const AllocationFacts& facts);
 
-// Volcano names its hosts in MPI_HOST, and the chart in a file; neither tells more slots than one
-// for each host, or those of the file.
+// Volcano lists its hosts in MPI_HOST, and the chart in a file; slots are one per host, or those of
+// the file.
 Result<std::optional<Allocation>> FindOtherPodsAllocation(const AllocationFacts& facts);
 
 // Whether a host of an operator's list is this pod, whose hostname is the first label of its name.
-// With runLauncherAsWorker the launcher is one, has no sshd, and is asked for before the name
-// server knows it.
+// With runLauncherAsWorker the launcher is one of them, without sshd, and is looked up before the
+// name server knows it.
 bool IsThisPod(const AllocationFacts& facts, const std::string& name, const std::string& hostname);
 
-// Slots of each host, as the operator tells them to the MPI of the image: its discover_hosts.sh
-// prints names alone.
+// Slots per host, from the operator's settings for the image's MPI: its discover_hosts.sh prints
+// names only.
 std::optional<uint32_t> SlotsOfOperator(const AllocationFacts& facts);
 
 }  // namespace hvd

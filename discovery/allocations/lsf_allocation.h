@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// Nothing where LSB_JOBID is not set.
+// Nothing if LSB_JOBID is not set.
 Result<std::optional<Allocation>> FindLsfAllocation(const AllocationFacts& facts);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// Hosts as batch systems list them: a name for each slot, or a name and a number. Pure.
+// Host lists of batch systems: a name per slot, or a name and a number. Pure.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_MACHINE_LIST_H_
 #define HVD_DISCOVERY_ALLOCATIONS_MACHINE_LIST_H_
 
@@ -18,18 +18,18 @@ class MachineList {
   // `source` is for messages: "the file /x of LSB_DJOB_HOSTFILE".
   explicit MachineList(std::string source) : source_(std::move(source)) {}
 
-  // One more place of a host; those of the same name add up. kInvalidArgument: one sentence.
+  // Adds slots of a host; entries of the same name add up. kInvalidArgument: one sentence.
   Status Add(std::string_view name, uint32_t slots);
-  // "a a b": a name for each slot.
+  // "a a b": a name per slot.
   Status AddWords(std::string_view words);
-  // The same in many lines.
+  // The same over several lines.
   Status AddLines(std::string_view text);
   // "a 2 b 1": a name and its slots.
   Status AddPairs(std::string_view words);
-  // Complains that the text is none of this.
+  // The error for a malformed list.
   Status NoList(std::string_view text) const;
 
-  // In the order in which they came first. kInvalidArgument where there are none.
+  // In order of first appearance. kInvalidArgument if empty.
   Result<std::vector<HostSpec>> Take();
 
  private:

@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// Nothing where neither PBS_JOBID nor PBS_NODEFILE is set.
+// Nothing if neither PBS_JOBID nor PBS_NODEFILE is set.
 Result<std::optional<Allocation>> FindPbsAllocation(const AllocationFacts& facts);
 
 }  // namespace hvd

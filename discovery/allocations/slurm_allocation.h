@@ -10,16 +10,16 @@
 
 namespace hvd {
 
-// Nothing where SLURM_JOB_ID is not set.
+// Nothing if SLURM_JOB_ID is not set.
 Result<std::optional<Allocation>> FindSlurmAllocation(const AllocationFacts& facts);
 
-// The component of a heterogeneous job that has this host; nothing in other jobs.
+// The component of a heterogeneous job that contains this host; nothing in other jobs.
 std::optional<uint32_t> SlurmComponentOf(
     const std::function<std::optional<std::string>(const char* name)>& env,
     const std::string& host);
 
-// Whether srun may inherit this variable of the environment: SLURM_ and SRUN_ variables are options
-// of srun, too, and those of the job (tasks per node, GPUs per task) are not meant for an agent.
+// Whether srun may inherit this variable of the environment: srun reads SLURM_ and SRUN_ variables
+// as options, and those of the job (tasks per node, GPUs per task) must not apply to an agent.
 bool SrunInherits(const std::string& name);
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// The nodes that a job of Slurm has now, as `scontrol show job` tells: it may have lost some since
-// it began (--no-kill), given some back, or got more (scontrol update). Pure.
+// The current nodes of a Slurm job, from `scontrol show job`: it may have lost (--no-kill),
+// released or gained nodes (scontrol update) since its start. Pure.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_SLURM_JOB_H_
 #define HVD_DISCOVERY_ALLOCATIONS_SLURM_JOB_H_
 
@@ -12,12 +12,12 @@
 
 namespace hvd {
 
-// The command that tells; `id`: SLURM_JOB_ID. Empty where that is no number of a job.
+// The command; `id`: SLURM_JOB_ID. Empty if that is not a job number.
 std::string SlurmJobCommand(const std::string& id);
 
-// Reads its output about the job `id`, or the components of a heterogeneous one. A node has as many
-// slots as in `allocated`, the hosts at the beginning, and a new one as many as the first of them.
-// kInvalidArgument: one sentence, also for a job that is over, or waits to begin again.
+// Parses its output for the job `id`, including components of a heterogeneous one. Nodes have their
+// slots of `allocated`, the initial hosts; new ones those of its first host. kInvalidArgument: one
+// sentence, also for a job that has ended or been requeued.
 Result<std::vector<HostSpec>> ReadSlurmJob(std::string_view text, std::string_view id,
                                            const std::vector<HostSpec>& allocated);
 

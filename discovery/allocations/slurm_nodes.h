@@ -11,8 +11,8 @@
 
 namespace hvd {
 
-// Their names in its order. kInvalidArgument, also for more than `limit` names: completes "the list
-// is no list of nodes", with ": " and a reason or without.
+// The names in order. kInvalidArgument, also for more than `limit` names: completes "the list is no
+// list of nodes", with or without ": " and a reason.
 Result<std::vector<std::string>> ParseSlurmNodes(std::string_view list, size_t limit);
 
 }  // namespace hvd

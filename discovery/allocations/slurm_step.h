@@ -16,7 +16,7 @@ struct SlurmStep {
   bool interactive = false;  // the first task of srun --pty, which has the terminal
 };
 
-// Nothing outside of a step; the shells of sbatch and of salloc are none.
+// Nothing outside of a step; the shells of sbatch and salloc are not steps.
 std::optional<SlurmStep> ReadSlurmStep(
     const std::function<std::optional<std::string>(const char* name)>& env);
 

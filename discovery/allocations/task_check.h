@@ -6,8 +6,8 @@
 
 namespace hvd {
 
-// kInvalidArgument where this process is one of several tasks of mpirun, srun or jsrun: each of
-// them would start a job of its own.
+// kInvalidArgument if this process is one of several tasks of mpirun, srun or jsrun, each of which
+// would start its own job.
 Status CheckOneTask(const AllocationFacts& facts);
 
 }  // namespace hvd
