@@ -1,4 +1,4 @@
-// DriftWatch: a Page-Hinkley test. Says when values have left the level that they had.
+// DriftWatch: a Page-Hinkley test. Detects when values have left their previous level.
 #ifndef HVD_AUTOTUNE_DRIFT_H_
 #define HVD_AUTOTUNE_DRIFT_H_
 
@@ -9,13 +9,13 @@ namespace hvd {
 
 class DriftWatch {
  public:
-  // `noise`: the standard deviation of the values. A move of less than half of it is none; alarm
-  // is given when moves add up to ten times of it.
+  // `noise`: the standard deviation of the values. Deviations below half of it are ignored; alarms
+  // when deviations add up to ten times of it.
   explicit DriftWatch(double noise) : noise_(noise) {}
 
   // True: the level has changed, up or down.
   bool Add(double value) {
-    // One value that is far off proves little.
+    // Limits the weight of a single outlier.
     const double moved = std::clamp(value - mean_, -kMost * noise_, kMost * noise_);
     if (count_ >= kSettling) {
       down_ = std::max(0.0, down_ - moved - kSlack * noise_);

@@ -1,4 +1,4 @@
-// Duel: whether a choice is still better than the default, by windows of both that take turns.
+// Duel: decides whether a choice is still better than the default, by alternating windows of both.
 #ifndef HVD_AUTOTUNE_DUEL_H_
 #define HVD_AUTOTUNE_DUEL_H_
 
@@ -13,7 +13,7 @@ class Duel {
   explicit Duel(double noise) : noise_(noise) {}
 
   enum class Verdict { kOpen, kChoice, kDefault };
-  // One value of each, the logarithms of scores.
+  // Adds one value of each: logarithms of scores.
   Verdict Add(double choice, double reference) {
     ahead_ += choice - reference;
     ++rounds_;
@@ -24,7 +24,7 @@ class Duel {
 
  private:
   static constexpr size_t kMost = 12;
-  // Standard deviations. A choice that is hardly ahead in the end may be far behind soon.
+  // In standard deviations. A choice that is barely ahead at the end may soon fall behind.
   static constexpr double kSure = 1.5, kAhead = 0.7;
 
   double noise_;

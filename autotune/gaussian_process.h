@@ -1,6 +1,6 @@
-// GaussianProcess: the likely value of points that were not measured. Matern 5/2 with a length
-// scale per dimension; scales, amplitude and noise are the likeliest under mild priors. Several
-// measurements of one point teach the noise.
+// GaussianProcess: estimates the values of unmeasured points. Matern 5/2 kernel with a length scale
+// per dimension; scales, amplitude and noise are MAP estimates under weak priors. Repeated
+// measurements of a point determine the noise.
 #ifndef HVD_AUTOTUNE_GAUSSIAN_PROCESS_H_
 #define HVD_AUTOTUNE_GAUSSIAN_PROCESS_H_
 
@@ -14,7 +14,7 @@ namespace hvd {
 // All measurements of one point.
 struct Observation {
   std::vector<double> x;  // unit coordinates
-  double offset = 0;      // the expectation, which the process corrects
+  double offset = 0;      // prior mean, which the process corrects
   double count = 0, mean = 0;
   double squares = 0;  // sum of squared deviations from the mean
 
@@ -23,23 +23,23 @@ struct Observation {
 
 class GaussianProcess {
  public:
-  // `categories`: dimensions in which any two different values are equally far apart.
+  // `categories`: dimensions in which all distinct values are equidistant.
   explicit GaussianProcess(std::vector<bool> categories);
   ~GaussianProcess();
 
-  // Learns from observations, at least one, with count > 0. Their points differ.
+  // Fits at least one observation, each with count > 0, at distinct points.
   void Fit(std::vector<Observation> observations, std::mt19937_64& random);
 
   struct Estimate {
     double mean = 0, deviation = 0;
   };
-  // Of the value without noise, offset included. After Fit.
+  // The posterior of the noiseless value, including the offset. After Fit.
   Estimate At(const std::vector<double>& x, double offset) const;
   // The standard deviation of one measurement.
   double noise() const;
 
-  // Noisy expected improvement: how much better than the best observed point `x` is on average,
-  // over the values that the observed points may really have.
+  // Noisy expected improvement: the mean improvement of `x` over the best observed point, averaged
+  // over the posterior of the observed points.
   double Improvement(const std::vector<double>& x, double offset) const;
 
  private:

@@ -8,7 +8,7 @@
 namespace hvd {
 
 // The value at `x`; its gradient into *gradient, which has the size of `x`. A value that is not
-// finite says that nothing is to be found there.
+// finite excludes the region.
 using SmoothFunction =
     std::function<double(const std::vector<double>& x, std::vector<double>* gradient)>;
 
@@ -17,7 +17,7 @@ struct Minimum {
   double value = 0;
 };
 
-// Goes downhill from `start`, at most `most_steps` steps. The result is never above the start.
+// Descends from `start` for at most `most_steps` steps. The result is never above the start value.
 Minimum Minimise(const SmoothFunction& function, std::vector<double> start, int most_steps);
 
 }  // namespace hvd

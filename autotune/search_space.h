@@ -13,15 +13,15 @@ namespace hvd {
 
 struct TuneAxis {
   enum class Kind {
-    kLog,       // a number; twice as much is as far everywhere
-    kInteger,   // a whole number; one more is as far everywhere
-    kCategory,  // 0, 1, ... `high`: none is nearer than another
+    kLog,       // a number on a logarithmic scale
+    kInteger,   // a whole number on a linear scale
+    kCategory,  // 0, 1, ... `high`: unordered
   };
   std::string name;
   Kind kind = Kind::kLog;
   double low = 1, high = 1;  // inclusive; above 0 for kLog
   double initial = 1;        // the value without tuning
-  bool whole = false;        // of kLog: whole numbers only
+  bool whole = false;        // kLog: whole numbers only
   bool pinned = false;       // stays at `initial`
 };
 
@@ -30,7 +30,7 @@ using TunePoint = std::vector<double>;
 
 class SearchSpace {
  public:
-  // kInvalidArgument with the axis where limits, kind and initial value do not go together.
+  // kInvalidArgument names the axis if limits, kind and initial value are inconsistent.
   static Result<SearchSpace> Make(std::vector<TuneAxis> axes);
 
   const std::vector<TuneAxis>& axes() const { return axes_; }
@@ -39,11 +39,11 @@ class SearchSpace {
   size_t dimensions() const { return free_.size(); }
   bool IsCategory(size_t dimension) const;
 
-  // 0 to 1 in each dimension; of a category its number.
+  // 0 to 1 in each dimension; the number of a category.
   std::vector<double> ToUnit(const TunePoint& point) const;
-  // The nearest point that can be chosen. Coordinates outside of 0 to 1 are moved to the border.
+  // The nearest valid point. Clamps coordinates to 0 to 1.
   TunePoint FromUnit(const std::vector<double>& unit) const;
-  // Anywhere, evenly.
+  // Uniformly distributed.
   std::vector<double> RandomUnit(std::mt19937_64& random) const;
   // `unit` with the coordinates of some dimensions changed a little.
   std::vector<double> Nearby(std::vector<double> unit, double distance,
@@ -56,10 +56,10 @@ class SearchSpace {
   std::vector<size_t> free_;
 };
 
-// From 0 to 1, the same for the same generator everywhere: the distributions of the standard
-// library differ from one library to the next.
+// Uniform in 0 to 1 and reproducible everywhere, unlike the distributions of the standard library,
+// which differ between implementations.
 double UnitRandom(std::mt19937_64& random);
-// Of mean 0 and variance 1.
+// Standard normal distribution.
 double NormalRandom(std::mt19937_64& random);
 
 }  // namespace hvd

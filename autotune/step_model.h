@@ -1,7 +1,6 @@
-// StepModel: how long a step of training takes for each threshold of fusion between hosts, known
-// before any other threshold is tried. The cost of the exchange between hosts and the moments when
-// tensors become ready are taken from steps that have run; the rest is a simulation of the queue in
-// which tensors wait for each other.
+// StepModel: predicts the duration of a training step for each fusion threshold between hosts,
+// without trying other thresholds. The costs of exchanges between hosts and the times at which
+// tensors become ready come from measured steps; the rest is a simulation of the queue of tensors.
 //
 // Pure: no clock, thread or rank. Times are microseconds, sizes are bytes.
 #ifndef HVD_AUTOTUNE_STEP_MODEL_H_
@@ -16,46 +15,45 @@
 
 namespace hvd {
 
-// One exchange between hosts that has run.
+// A measured exchange between hosts.
 struct ExchangeSample {
   double bytes = 0;        // of all its tensors, above 0
-  size_t tensors = 1;      // that travelled together
+  size_t tensors = 1;      // fused into one exchange
   double exchange_us = 0;  // above 0; without the copies
-  double copy_us = 0;      // into one message and out of it
-  double weight = 1;       // above 0: how much this sample counts
+  double copy_us = 0;      // packing and unpacking
+  double weight = 1;       // above 0: weight of the sample
 };
 
 // An exchange takes alpha + beta * bytes; of several tensors, gamma * bytes more.
 struct ExchangeCosts {
-  double alpha_us = 0;           // of an exchange, however small
-  double beta_us_per_byte = 0;   // of a byte on its way, sums included
-  double gamma_us_per_byte = 0;  // of a byte that is copied into one message and out of it
+  double alpha_us = 0;           // per exchange
+  double beta_us_per_byte = 0;   // transfer and reduction
+  double gamma_us_per_byte = 0;  // packing and unpacking
 
   double Of(double bytes, size_t tensors) const;
 };
 
-// None of the costs is negative. kInvalidArgument where the samples cannot tell alpha from beta:
-// fewer than 8, or the largest has not 4 times the bytes of the smallest.
+// Non-negative costs. kInvalidArgument if the samples cannot separate alpha from beta: fewer than
+// 8, or the largest has less than 4 times the bytes of the smallest.
 Result<ExchangeCosts> FitCosts(std::span<const ExchangeSample> samples);
 
-// One collective between hosts in a step that has run.
+// A collective between hosts in a measured step.
 struct ObservedOperation {
-  double ready_us = 0;  // since any moment: this host had the tensor ready
-  double done_us = 0;   // since the same moment
+  double ready_us = 0;  // when this host had the tensor ready, with an arbitrary origin
+  double done_us = 0;   // with the same origin
   double bytes = 0;
-  bool fuses = true;  // it may travel with its neighbours: an allreduce that sums
+  bool fuses = true;  // it may be fused: a summing allreduce
 };
 
 class StepModel {
  public:
-  // `operations` of one step in any order, `period_us` from this step to the next. The end of the
-  // step is found where nothing is under way for the longest time. kInvalidArgument where there are
-  // fewer than 2 operations, where a value is not a number, and where no such moment exists: steps
-  // that overlap are not predicted.
+  // `operations` of one step in any order, `period_us` from this step to the next. The step ends at
+  // its longest idle gap. kInvalidArgument for fewer than 2 operations, for values that are not
+  // finite, and without such a gap: overlapping steps are not predicted.
   static Result<StepModel> Make(const ExchangeCosts& costs,
                                 std::vector<ObservedOperation> operations, double period_us);
 
-  // The time of a step where at most `fusion_bytes`, at least 1, travel together.
+  // The duration of a step with this fusion threshold, at least 1.
   double StepUs(double fusion_bytes) const;
 
  private:

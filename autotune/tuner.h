@@ -1,10 +1,10 @@
-// Tuner: scores in, next settings out. Bayesian optimisation of measured/predicted, made for a job
-// that is really running: every second window is one that is known to be fine, until the settings
-// that are tried have proven to be.
+// Tuner: scores in, next settings out. Bayesian optimisation of measured/predicted, for a running
+// job: every second window uses settings known to be good, until the ones tried have proven
+// themselves.
 //
 // A window is a few steps with one choice of settings. The caller runs trial().point for a window,
-// gives its score to Record, and goes on with the next trial(), for as long as the job lasts: when
-// the search is over, the tuner watches, and begins again where the level of the scores changes.
+// gives its score to Record, and continues with the next trial() for the whole job: after a search
+// the tuner monitors the scores, and searches again if their level changes.
 //
 // A plain object without thread, clock and rank. The same options and scores give the same trials.
 #ifndef HVD_AUTOTUNE_TUNER_H_
@@ -26,13 +26,13 @@
 
 namespace hvd {
 
-// The score that is expected of a point, above 0, in any unit. Empty: nothing is known.
+// The expected score of a point, above 0, in any unit. Empty: no prediction.
 using Prediction = std::function<double(const TunePoint&)>;
 
 struct TunerOptions {
   uint64_t seed = 1;
-  size_t warmup_windows = 0;  // whose scores count for nothing
-  size_t most_windows = 40;   // of one search, where they are noisy; else 16 at most
+  size_t warmup_windows = 0;  // warm-up windows to discard
+  size_t most_windows = 40;   // limit of one search with noisy scores; else 16
   Prediction predicted;
   // Points that were good elsewhere: tried first.
   std::vector<TunePoint> promising;
@@ -45,13 +45,13 @@ struct Trial {
 };
 std::string_view NameOf(Trial::Kind kind);
 
-// How the search has come out.
+// The result of a search.
 struct TuningResult {
   TunePoint point;
   bool gained = false;  // false: `point` is the default
-  // Better than the default by this part, and the interval that has it with 95 %.
+  // Relative gain over the default, and its 95 % interval.
   double gain = 0, gain_low = 0, gain_high = 0;
-  double noise = 0;  // of one window, as a part
+  double noise = 0;  // of one window, relative
   size_t windows = 0, points = 0;
   std::string_view why_over;  // "because ..."
 };
@@ -61,30 +61,29 @@ class Tuner {
   Tuner(SearchSpace space, TunerOptions options);
 
   const Trial& trial() const { return trial_; }
-  // The score of a window with trial().point, larger is better. One that is not a number above 0
-  // is none: nothing is learnt from it.
+  // The score of a window with trial().point, larger is better. Ignores scores that are not finite
+  // or not above 0.
   void Record(double score);
 
-  // `known`, a point of the space, was the result of an earlier search: before anything else is
-  // tried, it is run in a few windows beside the default. Where it is better again, the search ends
-  // with it. It may be the default itself: then nothing is tried. Without effect once the search is
-  // over.
+  // `known`, a point of the space, was the result of an earlier search: it is first compared with
+  // the default in a few windows. If it is better again, the search ends with it. If it is the
+  // default itself, nothing is tried. No effect after the search.
   void Verify(const TunePoint& known);
 
-  // Replaces the prediction, for the points that were measured, too, by the results of the steps
-  // before the search. Early is better: a prediction changes what is tried next.
+  // Replaces the prediction, also for points already measured. Call early: a prediction affects
+  // what is tried next.
   void Predict(Prediction predicted);
 
   // The search is over.
   bool settled() const {
     return trial_.kind == Trial::Kind::kSettled || trial_.kind == Trial::Kind::kCheck;
   }
-  size_t searches() const { return searches_; }  // begun so far
-  // The best that is known now.
+  size_t searches() const { return searches_; }  // started so far
+  // The best result so far.
   TuningResult result() const;
 
-  // The speed of a point without noise, as a part of the default's, and its standard deviation as a
-  // part of the default's. 1 and 0 while the default was not measured.
+  // The noiseless speed of a point and its standard deviation, relative to the default's. 1 and 0
+  // until the default was measured.
   struct Expectation {
     double mean = 1, deviation = 0;
   };
@@ -127,7 +126,7 @@ class Tuner {
   GaussianProcess process_;
   std::vector<Tried> tried_;  // the first is the default
   size_t running_ = 0;        // of tried_
-  size_t incumbent_ = 0;      // the best that is proven
+  size_t incumbent_ = 0;      // the best proven point
   size_t warmups_left_ = 0, windows_ = 0, missing_in_a_row_ = 0;
   size_t searches_ = 1;
   std::vector<TunePoint> promising_;
