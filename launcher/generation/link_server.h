@@ -49,24 +49,24 @@ class LinkServer {
   LinkServer(asio::io_context& io, LinkObserver& observer, uint32_t slots, std::string job_key);
   ~LinkServer();
 
-  // From now on processes in other user or process namespaces than ours are sent away.
+  // Refuses processes in other user or pid namespaces from now on.
   void RequireSameNamespaces() { same_namespaces_ = true; }
   Status Listen(const std::string& abstract_name) { return listener_.Listen(abstract_name); }
-  // The same with a listening socket that somebody else has made.
+  // The same with an existing listening socket.
   void Serve(UniqueFd listener) { listener_.Serve(std::move(listener)); }
 
-  // More slots, behind those that are there.
+  // Appends slots.
   void AddSlots(uint32_t count) { slots_.resize(slots_.size() + count); }
 
-  // Queued when the worker does not read; nothing happens when the slot has no link. Never calls
-  // the observer: a link that is closed for a full queue ends later, from the io_context.
+  // Queues the message if the worker does not read; ignored if the slot has no link. Never calls
+  // the observer: a link closed for a full queue ends later, from the io_context.
   void Send(uint32_t slot, const LinkMessage& message, std::shared_ptr<UniqueFd> fd = nullptr);
   // Handles what the slot's worker has sent up to now.
   void Drain(uint32_t slot);
   bool connected(uint32_t slot) const { return slots_[slot].link != nullptr; }
   // Messages that the slot's worker has not made room for.
   size_t queued(uint32_t slot) const;
-  // Links of any kind, those without a hello among them. Takes in who waits to be accepted.
+  // Number of links, including those without a hello. Accepts pending clients first.
   size_t CountLinks();
   // Segments outlive the link of their owner: a peer that is slow may not have fetched yet what it
   // is about to read. Call when no rank is in a world any more, or another world begins.

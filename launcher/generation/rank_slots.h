@@ -16,15 +16,15 @@ class RankSlots {
   explicit RankSlots(size_t count) : slots_(count) {}
 
   uint32_t size() const { return static_cast<uint32_t>(slots_.size()); }
-  // More, behind those that are there.
+  // Appends slots.
   void Add(size_t count) { slots_.resize(slots_.size() + count); }
 
   bool waiting(uint32_t slot) const { return slots_[slot].waiting; }
-  // Also where there is no slot.
+  // True also without slots.
   bool AllWaiting() const;
-  // Somebody is in a generation.
+  // At least one slot is in a generation.
   bool in_use() const;
-  // 0: it is in none.
+  // 0: none.
   uint64_t generation(uint32_t slot) const { return slots_[slot].generation; }
   // In generations that its process has left.
   uint64_t commits(uint32_t slot) const { return slots_[slot].commits; }
@@ -39,9 +39,9 @@ class RankSlots {
   void Wait(uint32_t slot) { slots_[slot].waiting = true; }
   // Whether it waited until now.
   bool StopWaiting(uint32_t slot);
-  // It waits no more. `generation` is not 0.
+  // Ends its wait. `generation` is not 0.
   void Enter(uint32_t slot, uint64_t generation, uint32_t local_rank);
-  // It is in no generation any more, in which it has passed so many commits.
+  // Leaves its generation, in which it passed `commits` commits.
   void Leave(uint32_t slot, uint64_t commits);
 
  private:

@@ -1,6 +1,5 @@
-// RunningPage: the page of the generation that runs on this host, if one does, and the watch over
-// it: deaths that its threads see come in on the io_context, and once a second its header is looked
-// at.
+// RunningPage: the page of the generation that runs on this host, if any: delivers deaths detected
+// by its threads on the io_context, and checks its header once a second.
 //
 // One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_GENERATION_RUNNING_PAGE_H_
@@ -20,19 +19,19 @@ namespace hvd {
 
 class RunningPage {
  public:
-  // Run from the io_context. A page may be gone by then, so they say which one they mean.
+  // Run from the io_context. The page may be gone by then, so they pass its generation.
   struct Hooks {
     // As GenerationPage's.
     std::function<void(uint32_t local_rank, uint64_t generation)> on_death, on_damage;
-    // Somebody else has written into the header.
+    // Another process has written into the header.
     std::function<void()> on_header_damage;
   };
 
   // `io` outlives this object, and runs no more after it.
   RunningPage(asio::io_context& io, Hooks hooks);
 
-  // In place of the one before, which is dropped either way. `local_size`: ranks, one at least.
-  // Errors are those of GenerationPage::Make.
+  // Replaces the previous page, which is dropped in any case. `local_size`: number of ranks, at
+  // least one. Errors as in GenerationPage::Make.
   Status Make(uint64_t generation, uint32_t local_size);
   void Drop();
 
