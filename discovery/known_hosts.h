@@ -40,11 +40,11 @@ struct KnownHosts {
 KnownHosts LinesOf(const KnownHosts& known, std::string_view host, uint16_t port);
 
 enum class HostKeyVerdict {
-  kMatch,    // this very key is known for this host
-  kUnknown,  // no entry for this host
-  kChanged,  // the host has only other keys (of any type): never accept it as new
-  kRevoked,  // this key is marked @revoked for this host
-  kAuthorityOnly,  // only @cert-authority lines match this host: it needs a certificate, a plain key is not enough
+  kMatch,          // this very key is known for this host
+  kUnknown,        // no entry for this host
+  kChanged,        // the host has only other keys (of any type): never accept it as new
+  kRevoked,        // this key is marked @revoked for this host
+  kAuthorityOnly,  // only @cert-authority lines match this host: a plain key is not enough
 };
 
 struct HostKeyCheck {
