@@ -1,6 +1,6 @@
-// The argv normaliser: from what people type ("-np 4", "-np=4", "--verb", "-hostfile f") to one
-// canonical form per option, and where the user's command starts. Refuses what is unknown,
-// ambiguous or lacks a value. Pure.
+// The argv normaliser: converts arguments as typed ("-np 4", "-np=4", "--verb", "-hostfile f") to
+// one canonical form per option, and finds the start of the user's command. Refuses unknown and
+// ambiguous options and missing values. Pure.
 #ifndef HVD_CONFIGS_ARGV_NORMALISER_H_
 #define HVD_CONFIGS_ARGV_NORMALISER_H_
 
@@ -26,7 +26,7 @@ struct NormalisedArgv {
       command;  // everything from the first token that is not an option, or after "--"
 };
 
-// -h, --help and --version end the reading: of what follows them, `command` has one word at most.
+// -h, --help and --version end parsing: `command` has at most one of the words after them.
 Result<NormalisedArgv> NormaliseArgv(std::span<const std::string> args, std::span<const Row> rows);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// The settings that are one of several choices. Their words stand in the settings table alone.
+// Enumerations of settings. Their names are in the settings table only.
 #ifndef HVD_CONFIGS_CHOICES_H_
 #define HVD_CONFIGS_CHOICES_H_
 
@@ -6,20 +6,20 @@
 
 namespace hvd {
 
-// What to do with the key of a host that ssh does not know.
+// What to do with an unknown SSH host key.
 enum class HostKeys : uint8_t { kStrict, kAcceptNew };
 
-// What speaks SSH.
+// The SSH client.
 enum class SshClient : uint8_t { kAuto, kProgram };
 
-// Whether the allocation of a scheduler names hosts and -np.
+// Whether hosts and -np are taken from a scheduler's allocation.
 enum class AllocationUse : uint8_t { kAuto, kNever };
 
-// What starts the agents on other hosts. kNodes is no choice of a user: the other nodes dial this
-// one (discovery/allocations/node_group.h).
+// How agents on other hosts are started. kNodes cannot be set by the user: the other nodes dial
+// this one (discovery/allocations/node_group.h).
 enum class RemoteLauncher : uint8_t { kAuto, kSsh, kSrun, kBlaunch, kNodes };
 
-// Its word for --launcher.
+// Its name for --launcher.
 constexpr const char* NameOf(RemoteLauncher launcher) {
   switch (launcher) {
     case RemoteLauncher::kSsh: return "ssh";
@@ -31,23 +31,23 @@ constexpr const char* NameOf(RemoteLauncher launcher) {
   return "auto";
 }
 
-// When another host is sent hvdrun: where this build is not installed, never (then any build of
-// this version will do), or even where it is.
+// When hvdrun is sent to another host: if this build is not installed there, never (then any build
+// of this version is accepted), or always.
 enum class BundleUse : uint8_t { kAuto, kNever, kAlways };
 
-// Whether hosts that do not reach each other are relayed.
+// Whether connections between hosts that cannot reach each other are relayed.
 enum class RelayUse : uint8_t { kAuto, kNever };
 
 // What starts the ranks: hvdrun itself (kAuto, kGloo), mpirun or jsrun.
 enum class Controller : uint8_t { kAuto, kGloo, kMpi, kJsrun };
 
-// How a job goes on with other ranks. kInProcess: survivors keep their processes and form the next
-// generation. kInJob: all workers are started again together. kAuto: in process once a rank has
-// called hvd.init(), because the script forms generations; else in job.
+// How a job continues after its ranks change. kInProcess: survivors keep their processes and form
+// the next generation. kInJob: all workers are restarted. kAuto: in process once a rank has called
+// hvd.init(); else in job.
 enum class RestartMode : uint8_t { kAuto, kInProcess, kInJob };
 
-// Which workers read what hvdrun reads; the others have /dev/null. This and the next two travel as
-// these numbers.
+// Which workers get hvdrun's stdin; the others have /dev/null. The numbers of this and the next two
+// are part of the protocol.
 enum class StdinTo : uint8_t { kNone = 0, kRank0 = 1, kAll = 2 };
 
 // Which cores a worker may use.
@@ -56,10 +56,10 @@ enum class BindTo : uint8_t { kNone = 0, kCore = 1, kNuma = 2, kGpu = 3 };
 // Which GPUs of its host a worker sees.
 enum class GpuVisibility : uint8_t { kAll = 0, kOne = 1, kNear = 2 };
 
-// Which events a timeline keeps where a limit does not hold all.
+// Which events a timeline keeps when it exceeds its limit.
 enum class TimelineKeep : uint8_t { kFirst, kLast };
 
-// Whether output has colours; kAuto: where a person reads it.
+// Whether output has colours; kAuto: on a terminal.
 enum class ColorUse : uint8_t { kAuto, kAlways, kNever };
 
 }  // namespace hvd

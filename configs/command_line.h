@@ -1,5 +1,5 @@
-// ParseCommandLine: argv, environment and configuration file in; settings and the user's command
-// out. A pure function of its arguments: it prints nothing and never exits.
+// ParseCommandLine: parses argv, environment and configuration files to settings and the user's
+// command. Pure: prints nothing and never exits.
 #ifndef HVD_CONFIGS_COMMAND_LINE_H_
 #define HVD_CONFIGS_COMMAND_LINE_H_
 
@@ -19,16 +19,16 @@
 
 namespace hvd {
 
-// The hosts that a scheduler gave to this job.
+// The hosts that a scheduler allocated to this job.
 struct AllocatedHosts {
-  std::string name;                                 // "Slurm job 7"
-  std::string text;                                 // the line that announces it
-  std::string hosts;                                // as for -H; empty: the scheduler names none
-  int slots = 0;                                    // of all of them
+  std::string name;   // "Slurm job 7"
+  std::string text;   // the message that announces it
+  std::string hosts;  // as for -H; empty: the scheduler lists no hosts
+  int slots = 0;      // total
   RemoteLauncher launcher = RemoteLauncher::kAuto;  // as the settings of these names, kAuto
   std::string rsh_agent;                            // and empty: ssh
   std::string job, command;  // as Settings::allocated_job and allocation_command
-  int least_slots = 0;       // with which an elastic job goes on; 0: it has a fixed size
+  int least_slots = 0;       // minimum for an elastic job; 0: fixed size
 };
 // The allocation in which this process runs, if any, for a run with these settings. Errors are one
 // sentence.
@@ -47,15 +47,14 @@ struct ParsedCommandLine {
   std::vector<SettingOrigin> origins;  // of kPrintConfig: the same as values
 };
 
-// How many processes this machine is for: of its GPUs ("gpu", 0: it has none), of the cores that
-// this process may use ("cpu"), or of the GPUs if there are any, else of the cores ("auto").
+// Default number of processes of this machine: its GPUs ("gpu", 0: none), the cores that this
+// process may use ("cpu"), or GPUs if any, else cores ("auto").
 using SlotCounter = std::function<uint32_t(std::string_view kind)>;
 
 // `args` is argv without the program's name and the verb; hvdrun doctor needs neither -np nor a
-// command. Precedence: default < standing files < --config-file < environment < flag. A usage
-// error is
-// kInvalidArgument with one sentence that names the value and one that would work (exit code 2).
-// `read_allocation` is asked where nothing names the hosts.
+// command. Precedence: default < standing files < --config-file < environment < flag. A usage error
+// is kInvalidArgument with one sentence that names the value and one that would work (exit code 2).
+// `read_allocation` is called if no hosts are given.
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& args,
                                            const EnvLookup& env,
                                            const FileReader& read_file = ReadConfigFile,

@@ -1,6 +1,6 @@
-// Why a job ends, by codes that stay the same: the last line of a failed job names one, the file of
-// --error-file has it, `hvdrun explain CODE` and docs/failure-codes.md explain it. A code is never
-// used again for something else. Pure.
+// Stable codes for why a job failed: in the last line of a failed job and in the file of
+// --error-file; explained by `hvdrun explain CODE` and docs/failure-codes.md. Codes are never
+// reused. Pure.
 #ifndef HVD_CONFIGS_FAILURE_CODES_H_
 #define HVD_CONFIGS_FAILURE_CODES_H_
 
@@ -22,10 +22,10 @@ struct FailureCode {
 };
 
 std::span<const FailureCode> FailureCodes();
-// By code or name, in any case; null: there is none.
+// By code or name, ignoring case; null: none.
 const FailureCode* FindFailureCode(std::string_view word);
 
-// hvdrun explain: all codes; one of them, or an exit code; empty: it is neither.
+// For hvdrun explain: all codes; one code or exit code; empty: unknown.
 std::string FailureCodesText();
 std::string ExplainText(std::string_view word);
 // docs/failure-codes.md.

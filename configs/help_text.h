@@ -1,4 +1,4 @@
-// The texts that are generated from the settings table.
+// Help texts generated from the settings table.
 #ifndef HVD_CONFIGS_HELP_TEXT_H_
 #define HVD_CONFIGS_HELP_TEXT_H_
 
@@ -22,14 +22,13 @@ struct SettingOrigin {
 std::string BriefHelpText(std::span<const Row> rows);
 // hvdrun --help: everything, in sections.
 std::string HelpText(std::span<const Row> rows);
-// hvdrun help TOPIC: of a verb, or of the section that is meant by a word of its title; empty:
-// there is none.
+// hvdrun help TOPIC: the help of a verb, or of a section by a word of its title; empty: none.
 std::string HelpTextOf(std::string_view topic, std::span<const Row> rows);
 // "hosts, mpi, ...", for a message.
 std::string HelpTopics();
 // What `hvdrun VERB --help` prints; empty for no verb.
 std::string VerbHelpText(std::string_view name);
-// Of hvdrun doctor: its options for one screen, and all rows that concern it.
+// For hvdrun doctor: its options on one screen, and all its rows.
 std::string BriefDoctorHelpText(std::span<const Row> rows);
 std::string DoctorHelpText(std::span<const Row> rows);
 // One line per setting: name, value, origin, in aligned columns.

@@ -1,6 +1,5 @@
-// Settings of horovodrun that hvdrun knows and has no field for. Each has one answer,
-// wherever it is said (flag, variable, key of a file): it is accepted, with a line that says why it
-// has no effect where that may surprise, or, where the wish cannot be met, refused with one
+// Settings of horovodrun without a counterpart in hvdrun. Each has one answer for flag, variable
+// and file: accepted silently, accepted with a line on why it has no effect, or refused with one
 // sentence. Pure.
 #ifndef HVD_CONFIGS_HOROVOD_SETTINGS_H_
 #define HVD_CONFIGS_HOROVOD_SETTINGS_H_
@@ -14,22 +13,22 @@
 namespace hvd {
 
 enum class Answer {
-  kAsIs,      // what it asks for happens anyway: nothing is said
-  kNoEffect,  // the job runs without it: a line says why
-  kRefused,   // the job would not be the one that was asked for: a usage error
+  kAsIs,      // accepted silently: it is so in any case
+  kNoEffect,  // accepted; a line says why it has no effect
+  kRefused,   // a usage error: the job would differ from the request
 };
 
 struct HorovodSetting {
-  Row row;  // its `default_text` is the value that asks for nothing; no target, and every value is
-            // taken
+  Row row;  // `default_text` is the value without effect; no target; accepts any value
   Answer answer = Answer::kNoEffect;
-  // kNoEffect: completes "--x has no effect: "; kRefused: completes "--x is "; both without a stop.
+  // kNoEffect: completes "--x has no effect: "; kRefused: completes "--x is "; both without a full
+  // stop.
   std::string_view reason = {};
 };
 
 std::span<const HorovodSetting> HorovodSettings();
 
-// The options of other launchers that are accepted, if only with the value that asks for nothing.
+// Options of other launchers that are accepted, some only with the value that has no effect.
 std::span<const HorovodSetting> LauncherSettings();
 
 // The rows of all of these.

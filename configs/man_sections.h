@@ -1,4 +1,4 @@
-// The sections of the manual page beside the settings: exit codes, variables and files.
+// The sections of the manual page apart from the settings: exit codes, variables and files.
 // docs/errors.md has the same codes. Pure.
 #ifndef HVD_CONFIGS_MAN_SECTIONS_H_
 #define HVD_CONFIGS_MAN_SECTIONS_H_
@@ -14,7 +14,7 @@ struct ManRow {
 };
 
 std::span<const ManRow> ExitStatusRows();
-// Variables that no setting has: those that hvdrun reads, then those that it sets in the workers.
+// Variables without a setting: those that hvdrun reads, then those that it sets in workers.
 std::span<const ManRow> EnvironmentRows();
 std::span<const ManRow> FileRows();
 

@@ -1,4 +1,4 @@
-// Words for messages: the nearest of the things that exist; foreign text made safe to print.
+// Text functions for messages: suggestions for misspelt words, detection of typographic characters.
 #ifndef HVD_CONFIGS_MESSAGE_TEXT_H_
 #define HVD_CONFIGS_MESSAGE_TEXT_H_
 
@@ -10,14 +10,14 @@
 
 namespace hvd {
 
-// ASCII letters in lower case.
+// Converts ASCII letters to lower case.
 std::string InLowerCase(std::string_view text);
 // Single-character edits (insert, delete, replace, swap of neighbours) from one word to the other.
 int EditDistance(std::string_view a, std::string_view b);
-// The candidate within a third of its length of edits, or empty when none is that near.
+// The nearest candidate within an edit distance of a third of its length, or empty.
 std::string_view NearestOf(std::string_view word, std::span<const std::string_view> candidates);
-// "a no-break space (U+00A0)", of the first sign in `text` that word processors put in the place of
-// a blank, a dash or a quote; empty: there is none.
+// "a no-break space (U+00A0)", for the first character in `text` that word processors substitute
+// for a blank, dash or quote; empty: none.
 std::string_view TypographicSignIn(std::string_view text);
 
 }  // namespace hvd

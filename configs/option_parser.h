@@ -1,5 +1,5 @@
-// The option parser: canonical options in, the last value of each row out. The only file that
-// includes CLI11 is its .cc.
+// The option parser: parses canonical options to the last value of each row. Only its .cc includes
+// CLI11.
 #ifndef HVD_CONFIGS_OPTION_PARSER_H_
 #define HVD_CONFIGS_OPTION_PARSER_H_
 

@@ -1,5 +1,5 @@
-// A Python script or module as the command of a job, as torchrun takes it: with the interpreter in
-// front; and which programs are Python. Pure.
+// Accepts a Python script or module as the command of a job, as torchrun does, by prepending the
+// interpreter; and detects Python programs. Pure.
 #ifndef HVD_CONFIGS_PYTHON_COMMAND_H_
 #define HVD_CONFIGS_PYTHON_COMMAND_H_
 
@@ -10,23 +10,23 @@
 
 namespace hvd {
 
-// What the machine knows about words of a command line.
+// Facts about the words of a command line on this machine.
 struct ScriptFacts {
   std::function<bool(const std::string& name)> is_on_path;      // a program
   std::function<bool(const std::string& path)> is_file;         // from the directory of the ranks
-  std::function<bool(const std::string& path)> runs_by_itself;  // executable, with a first line #!
+  std::function<bool(const std::string& path)> runs_by_itself;  // executable, with a #! line
 };
 
 struct PythonCommand {
   std::vector<std::string> command;
-  std::string note;  // for the user; empty: the command is as it was
+  std::string note;  // for the user; empty: the command is unchanged
 };
 
 // `module`: the first word is a module (-m).
 PythonCommand WithPython(const std::vector<std::string>& command, bool module,
                          const ScriptFacts& facts);
 
-// "python", "/opt/bin/python3.11", "pypy3"; the program in a script's first line is not seen.
+// "python", "/opt/bin/python3.11", "pypy3"; does not look at a script's #! line.
 bool LooksLikePython(std::string_view program);
 
 }  // namespace hvd

@@ -1,5 +1,4 @@
-// Texts for people and shells that are generated from the settings table: manual page, shell
-// completion, settings page.
+// Texts generated from the settings table: manual page, shell completions, settings page.
 #ifndef HVD_CONFIGS_REFERENCE_TEXT_H_
 #define HVD_CONFIGS_REFERENCE_TEXT_H_
 

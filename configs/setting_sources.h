@@ -1,4 +1,4 @@
-// Where the value of a setting can come from: a flag, a variable, a file, the default.
+// The sources of a setting's value: flag, variable, file, default.
 #ifndef HVD_CONFIGS_SETTING_SOURCES_H_
 #define HVD_CONFIGS_SETTING_SOURCES_H_
 
@@ -26,7 +26,7 @@ struct ConfigFile {
   Strength strength = Strength::kFile;
 };
 
-// All that was said, by whatever means. The references must outlive it.
+// All given values. The references must outlive it.
 struct Given {
   const ParsedOptions& options;
   const EnvLookup& env;
@@ -36,7 +36,7 @@ struct Given {
 struct Source {
   Strength strength = Strength::kDefault;
   std::string origin;  // "-np", "HOROVOD_LOG_LEVEL", "job.yaml:3", "default"
-  std::string said;    // with what a person writes in front of the value: "-np ", "X=", "x: "
+  std::string said;    // what precedes the value as written: "-np ", "X=", "x: "
   std::string text;
   std::string place = "";  // prefix of messages: "job.yaml:3: "
 
@@ -44,25 +44,24 @@ struct Source {
   std::string Name() const;
 };
 
-// "HVDRUN_SSH_PORT" of "ssh-port": each setting that people are shown has such a variable, whether
-// it has another one that workers get or not. Empty for a list, which a variable cannot hold, and
-// for an action.
+// "HVDRUN_SSH_PORT" of "ssh-port": each visible setting has such a variable, in addition to one
+// that workers may get. Empty for lists and actions.
 std::string LauncherVariable(const Row& row);
 
 // The sources of one row, strongest first. Empty variables count as unset.
 std::vector<Source> SourcesOf(const Row& row, const Given& given);
 
-// The same without what a stronger source of another row in its group overrules: a flag --hostfile
-// overrules `launcher.hosts` in a file.
+// The same without sources overridden by a stronger one of another row in its group: a flag
+// --hostfile overrides `launcher.hosts` in a file.
 std::vector<Source> EffectiveSourcesOf(const Row& row, const Given& given);
 
-// Whether the text is that of a row nobody has said anything about.
+// Whether the text equals the row's value if not set.
 bool AsksForNothing(const Row& row, const std::string& text);
 
-// The first of these settings that was said and asks for something, as it was said; empty: none.
+// The first of these settings that was given with an effective value, as written; empty: none.
 std::string FirstSaid(const std::function<bool(const Row&)>& wanted, const Given& given);
 
-// One line for each key of a file and each variable HVDRUN_X that no setting has.
+// One line per unknown key of a file and unknown variable HVDRUN_X.
 std::vector<std::string> UnknownNames(const Given& given,
                                       const std::vector<std::string>& variables);
 

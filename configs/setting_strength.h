@@ -1,10 +1,10 @@
-// How much a way of saying a setting counts.
+// Precedence of the sources of a setting.
 #ifndef HVD_CONFIGS_SETTING_STRENGTH_H_
 #define HVD_CONFIGS_SETTING_STRENGTH_H_
 
 namespace hvd {
 
-// The weaker one first. A standing file is there for all jobs (config_files.h), a file is named by
+// Weakest first. A standing file applies to all jobs (config_files.h), kFile is that of
 // --config-file.
 enum class Strength { kDefault, kStandingFile, kFile, kVariable, kFlag };
 

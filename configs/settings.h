@@ -19,10 +19,10 @@ struct IntRange {
   bool operator==(const IntRange&) const = default;
 };
 
-// The action that the command line asks for.
+// The action requested by the command line.
 enum class Action { kRun, kBriefHelp, kHelp, kVersion, kPrintConfig, kCheckBuild };
 
-// Flags behind one that asks for these are not looked at.
+// Flags after one of these are not parsed.
 constexpr bool EndsReading(Action action) {
   return action == Action::kBriefHelp || action == Action::kHelp || action == Action::kVersion;
 }
@@ -53,7 +53,7 @@ struct Settings {
   int node_rank = -1;
   std::string master_addr;  // node 0, as HOST or HOST:PORT
   int master_port = 0;
-  int ssh_port = 0;  // 0: as ssh's configuration says
+  int ssh_port = 0;  // 0: from ssh's configuration
   std::string ssh_identity_file;
   HostKeys ssh_host_keys = HostKeys::kStrict;
   SshClient ssh_client = SshClient::kAuto;
@@ -105,7 +105,7 @@ struct Settings {
   std::string chdir;  // of the ranks; empty: that of hvdrun
   bool print_env = false;
   StdinTo stdin_to = StdinTo::kNone;
-  bool stock_horovod = false;  // workers do not use our runtime
+  bool stock_horovod = false;  // workers do not use this runtime
   BindTo bind_to = BindTo::kNone;
   GpuVisibility gpus = GpuVisibility::kAll;
   bool gpu_graphs = false;
@@ -135,7 +135,7 @@ struct Settings {
   std::string error_file;
   std::string dump_on_failure;  // the file for the last events of a job that failed; empty: none
 
-  // Obeyed by the runtime in the workers, through their variables.
+  // Used by the runtime in the workers, through their variables.
   std::string join_average;
   bool stall_check = true;
   int stall_warning_seconds = 0;
@@ -147,24 +147,24 @@ struct Settings {
   double terminate_grace_seconds = 0;  // SIGTERM to SIGKILL
   double heartbeat_timeout_seconds = 0;
   int tree_radix = 0;
-  // How long an agent waits for a stream that is lost; -1: not said.
+  // How long an agent waits after a lost connection; -1: not given.
   double driver_grace_seconds = -1;
 
-  // The hosts are those of a scheduler's allocation: its number of the job, and a command that
-  // tells them as they are now. Empty: nothing does.
+  // If the hosts are those of a scheduler's allocation: its job id, and a command that prints the
+  // current hosts. Empty: none.
   std::string allocated_job, allocation_command;
 
-  // "NAME=value" for every setting that has a variable and was set by someone: workers start with
-  // these.
+  // "NAME=value" for every setting that has a variable and was given; part of the workers'
+  // environment.
   std::vector<std::string> worker_environment;
 };
 
-// Whether hosts and ranks may come and go while the job runs.
+// Whether hosts and ranks may change while the job runs.
 inline bool IsElastic(const Settings& settings) {
   return settings.elastic || settings.min_num_proc > 0 || !settings.host_discovery_script.empty();
 }
 
-// Whether the same command starts on other nodes, too.
+// Whether the same command also runs on other nodes.
 inline bool StartsOnEachNode(const Settings& settings) {
   return !settings.nnodes.empty() && settings.nnodes != "1";
 }

@@ -1,5 +1,5 @@
-// The verbs of hvdrun that a user types, one row each: the texts in --help, the manual page and the
-// completions come from here. The verb itself is a file of cmd/hvdrun. Pure.
+// The subcommands of hvdrun, one row each: the source of --help, the manual page and the
+// completions. Each is implemented by a file of cmd/hvdrun. Pure.
 #ifndef HVD_CONFIGS_VERB_LIST_H_
 #define HVD_CONFIGS_VERB_LIST_H_
 
@@ -13,7 +13,7 @@ namespace hvd {
 // An option of a verb, or one of its tools: "report FILE [--json]".
 struct VerbEntry {
   std::string_view term, text;
-  std::vector<std::string_view> words;  // those that a shell offers
+  std::vector<std::string_view> words;  // for completion
 };
 
 struct VerbRow {
@@ -24,7 +24,7 @@ struct VerbRow {
   std::vector<VerbEntry> entries = {};
   std::string_view end = {};    // one more paragraph
   bool takes_job = false;       // a job may follow
-  bool of_detached = false;     // for detached jobs alone: -h has these verbs in one line
+  bool of_detached = false;     // for detached jobs only: -h lists these in one line
   bool takes_file = false;      // a file may follow
   bool takes_settings = false;  // its options are rows of the settings table
 };
