@@ -10,8 +10,8 @@
 
 namespace hvd {
 
-// The text as a JSON string with its quotes: any bytes give valid JSON in UTF-8. Text beyond `most`
-// bytes is cut, never inside a character.
+// The text as a JSON string with its quotes: valid UTF-8 JSON for any bytes. Text is truncated to
+// `most` bytes, never inside a character.
 std::string JsonText(std::string_view text, size_t most = 1024);
 
 // `tid`: the row. ns counts from the start of the file; a time before that is negative.

@@ -1,4 +1,4 @@
-// The names of events, as tools for Horovod's timeline know them.
+// Event names, compatible with tools for Horovod's timeline.
 #ifndef HVD_TIMELINE_EVENT_NAMES_H_
 #define HVD_TIMELINE_EVENT_NAMES_H_
 
@@ -7,9 +7,9 @@
 
 namespace hvd {
 
-// "ALLREDUCE" for hvd_collective 0, and so on; "OPERATION" for a number without a name.
+// "ALLREDUCE" for hvd_collective 0, and so on; "OPERATION" for an unknown number.
 std::string_view CollectiveName(uint8_t collective);
-// The operation moves data, so that its row has an event of its name.
+// Whether the operation transfers data, so that its row has an event of its name.
 bool MovesData(uint8_t collective);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// LastArrivals: for each tensor and round, which rank submitted it last, and by how much. Pure.
+// LastArrivals: determines, per tensor and round, which rank submitted it last and how late. Pure.
 #ifndef HVD_TIMELINE_LAST_ARRIVALS_H_
 #define HVD_TIMELINE_LAST_ARRIVALS_H_
 
@@ -13,18 +13,18 @@
 namespace hvd {
 
 struct LastArrival {
-  uint32_t rank = 0;            // that came last
+  uint32_t rank = 0;            // the last one
   int64_t ns = 0;               // when
-  int64_t late_ns = 0;          // behind the one before it
-  int64_t first_waited_ns = 0;  // the first one waited for it
+  int64_t late_ns = 0;          // after the previous one
+  int64_t first_waited_ns = 0;  // how long the first one waited
 };
 
 class LastArrivals {
  public:
-  // Something once every member of the process set has submitted this round.
+  // Returns a result once every member of the process set has submitted this round.
   std::optional<LastArrival> Note(const Submission& submission);
-  // The rank counts from zero again: from here on its submissions are of this generation. Records
-  // of other ranks may still come late, so rounds of the one before stay until they are old.
+  // The rank begins this generation and counts rounds from zero. Late records of other ranks may
+  // follow, so rounds of the previous generation are kept for a while.
   void BeginRank(uint32_t rank, uint64_t generation);
 
  private:

@@ -1,5 +1,5 @@
-// RankEvents: the records of one rank's ring as events with names. Pure; any records are taken,
-// also damaged ones and those between which some were lost.
+// RankEvents: converts the records of one rank's ring to named events. Pure; accepts any records,
+// including damaged ones and gaps.
 #ifndef HVD_TIMELINE_RANK_EVENTS_H_
 #define HVD_TIMELINE_RANK_EVENTS_H_
 
@@ -18,28 +18,28 @@ class RankEvents {
  public:
   explicit RankEvents(uint32_t rank) : rank_(rank) {}
 
-  // The stamps of `records` are nanoseconds already; `lost`: so many are missing before them.
+  // The stamps of `records` are in nanoseconds; `lost`: number of records missing before them.
   void Take(std::span<const TraceRecord> records, uint64_t lost, const TimelineSink& sink);
-  // The rank is gone or begins another generation: ends what is open, at the last stamp.
+  // The rank has ended or begins another generation: ends open events at the last stamp.
   void Close(const TimelineSink& sink);
-  // Ends what is open, and goes on.
+  // Ends open events and continues.
   void EndAll(const TimelineSink& sink);
 
-  uint64_t lost() const { return lost_; }  // in all
+  uint64_t lost() const { return lost_; }  // total
 
  private:
   enum class State : uint8_t { kIdle, kNegotiating, kRunning };
   struct Name {
     std::string row;  // of its events: the text, or "tensor 9" without one
     std::string text, dtype, shape;
-    std::string pieces;  // of a text that is not complete
+    std::string pieces;  // of an incomplete text
     uint16_t next_piece = 0;
     State state = State::kIdle;
     bool top_level = false;       // an event of its operation is open
     bool active = false;          // one of an activity, the innermost
     int64_t row_ns = 0;           // of the newest event of its row
     uint32_t waits = 0;           // open
-    std::vector<uint32_t> early;  // ranks that announced the next round before this one was over
+    std::vector<uint32_t> early;  // ranks that announced the next round before the end of this one
   };
 
   void Learn(const TraceRecord& piece);

@@ -1,5 +1,5 @@
-// Recorder: writes events into a trace ring. Always on: without somebody who reads, the ring keeps
-// the last few thousand events. Never blocks, never fails, never allocates after a name is known.
+// Recorder: writes events into a trace ring. Always on: without a reader, the ring keeps the last
+// few thousand events. Never blocks or fails; allocates only for new names.
 //
 // One writer per ring: one thread at a time. Owns nothing; the memory outlives it.
 #ifndef HVD_TIMELINE_RECORDER_H_
@@ -18,7 +18,7 @@
 
 namespace hvd {
 
-// The id of a name in one ring, and where the ring last had its text. Kept beside the name.
+// The id of a name in one ring, and the last position of its text there. Stored with the name.
 struct TraceName {
   uint32_t id = 0;       // 0: none yet
   uint64_t told_at = 0;  // position of the text in the ring
@@ -27,8 +27,7 @@ struct TraceName {
   void Change() { told_at = uint64_t{1} << 63; }
 };
 
-// The records that tell a reader the text of an id, in their order. The text is cut at
-// kMostNameBytes.
+// The records with the text of an id, in order. The text is truncated to kMostNameBytes.
 inline constexpr size_t kMostNameBytes = 1008;
 void ForEachNameRecord(uint32_t id, std::string_view text,
                        const std::function<void(const TraceRecord&)>& write);
@@ -41,29 +40,29 @@ class Recorder {
   explicit Recorder(std::span<std::byte> memory, TraceClock clock = BestTraceClock());
 
   bool on() const { return ring_.capacity != 0; }
-  // The TraceWanted bits: all that is wanted beyond one event per operation.
+  // The TraceWanted bits: events requested beyond one per operation.
   uint32_t wanted() const {
     return on() ? ring_.header->wanted.load(std::memory_order_relaxed) : 0;
   }
   bool wants_all() const { return (wanted() & kTraceAll) != 0; }
-  // Waits are to be told by Waiting, last arrivals by CountLast.
+  // Waits are to be recorded by Waiting, last arrivals by CountLast.
   bool wants_waits() const { return (wanted() & (kTraceAll | kTraceCounts)) != 0; }
 
   uint64_t Now() const { return ReadTicks(clock_); }
   TraceClock clock() const { return clock_; }
 
-  // The ring has the text of this name, so that a reader of the newest half of it can show events
-  // of the id. To be told again when this is false.
+  // The newest half of the ring has the text of this name, so that a reader can show events of the
+  // id. If false, write the text again.
   bool Knows(const TraceName& name) const {
     return name.id != 0 && next_ - name.told_at <= ring_.capacity / 2;
   }
-  // Writes the text, cut at kMostNameBytes; gives the name an id if it has none.
+  // Writes the text, truncated to kMostNameBytes; assigns an id if the name has none.
   void Tell(TraceName* name, std::string_view text);
 
   // Only while on().
   void Write(const TraceRecord& record) {
     TraceSlot& slot = ring_.slots[next_ & (ring_.capacity - 1)];
-    // By shifts: a word that is loaded after its parts were stored makes the processor wait.
+    // By shifts: loading a word right after storing its parts causes a store-forwarding stall.
     const uint64_t head = static_cast<uint64_t>(record.kind) | uint64_t{record.collective} << 8 |
                           uint64_t{record.part} << 16 | uint64_t{record.id} << 32;
     const uint64_t tail = record.rank | uint64_t{record.status} << 32;

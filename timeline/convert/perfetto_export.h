@@ -1,5 +1,5 @@
-// PerfettoExport: the events of a trace as Perfetto's own protobuf, whose numbers of fields are in
-// README.md. A third of the size of the JSON, or less: each name is written once.
+// PerfettoExport: writes the events of a trace in Perfetto's protobuf format (field numbers in
+// README.md). At most a third of the JSON's size, since names are interned.
 //
 // One thread at a time.
 #ifndef HVD_TIMELINE_CONVERT_PERFETTO_EXPORT_H_
@@ -25,7 +25,7 @@ class PerfettoExport {
   uint64_t left_out() const { return left_out_; }  // counters, arrows, and events without a time
 
  private:
-  // Each text of a kind is written once, and is a number from then on.
+  // Interns texts of a kind: each is written once and then referred to by number.
   struct Interned {
     std::unordered_map<std::string, uint64_t> numbers;
     uint32_t field = 0;  // of InternedData
@@ -45,7 +45,7 @@ class PerfettoExport {
   std::unordered_map<std::string, uint64_t> tracks_;
   std::string last_key_;
   uint64_t last_track_ = 0;
-  bool cleared_ = true;  // the next packet says that nothing is interned
+  bool cleared_ = true;  // the next packet resets the interned texts
   ProtobufText interned_, event_, packet_, annotation_;
   uint64_t events_ = 0, left_out_ = 0;
 };

@@ -1,4 +1,4 @@
-// PidTable: which number a process of one of several traces has in all of them together. Pure.
+// PidTable: maps process ids of several traces to those of the merged trace. Pure.
 #ifndef HVD_TIMELINE_CONVERT_PID_TABLE_H_
 #define HVD_TIMELINE_CONVERT_PID_TABLE_H_
 
@@ -13,15 +13,15 @@ namespace hvd {
 
 class PidTable {
  public:
-  // `keeps`: for each trace, whether its numbers stay as long as no other trace has one of them.
+  // `keeps`: per trace: keep its ids unless another trace has the same.
   explicit PidTable(const std::vector<bool>& keeps);
 
   struct Pid {
     std::string text;     // of the merged trace: a number
-    bool moved = false;   // it is another one than in its own trace
-    bool is_new = false;  // it was not asked for before
+    bool moved = false;   // differs from its own trace
+    bool is_new = false;  // first lookup
   };
-  // `pid` is a number or a text, as it is written in JSON. Valid until the next call.
+  // `pid`: a number or text as written in JSON. The result is valid until the next call.
   const Pid& Find(size_t trace, std::string_view pid);
 
   static constexpr int64_t kBlock = 10'000'000;
@@ -30,14 +30,14 @@ class PidTable {
   struct Trace {
     bool keeps = false;
     std::unordered_map<std::string, Pid> known;
-    std::string last;  // what was asked for, and found, last
+    std::string last;  // the last lookup and its result
     Pid* found = nullptr;
-    int64_t others = 0;  // that had no number of their own
+    int64_t others = 0;  // without an id of their own
   };
   int64_t NumberFor(size_t trace, int64_t own);
 
   std::vector<Trace> traces_;
-  std::map<int64_t, size_t> owners_;  // of numbers that stayed
+  std::map<int64_t, size_t> owners_;  // of ids that were kept
 };
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// Several traces as one, on one clock: timelines of hvdrun and traces of PyTorch's profiler.
+// Merges several traces onto one clock: timelines of hvdrun and traces of PyTorch's profiler.
 #ifndef HVD_TIMELINE_CONVERT_TRACE_MERGE_H_
 #define HVD_TIMELINE_CONVERT_TRACE_MERGE_H_
 
@@ -18,17 +18,17 @@ struct MergeCounts {
   uint64_t files = 0;
 };
 
-// Writes an array of events, one in a line, the events of all sources in the order of their times
-// as far as each source has them in order. Its zero is the earliest of the timelines, or the first
-// event where there is none. The processes of one timeline keep their numbers; those of another one
-// that has the same, and of profilers, get others. Memory: one block for each source.
+// Writes an array of events, one per line, sorted by time if each source is. Time zero is that of
+// the earliest timeline, or the first event without timelines. Processes of a timeline keep their
+// ids; those of profilers and of timelines with equal ids get new ones. Memory: one block per
+// source.
 //
-// `lines` is the buffer to append to; `written` is called after each line, false: stop, it is in
-// vain. The status is about a source that cannot be read or has no known clock.
+// `lines` is the buffer to append to; `written` is called after each line, false: stop. Not ok: a
+// source cannot be read or its clock is unknown.
 Result<MergeCounts> MergeTraces(const std::vector<std::unique_ptr<TraceSource>>& sources,
                                 std::string* lines, const std::function<bool()>& written);
 
-// The most sources at a time: each has ten million numbers of processes.
+// Maximum number of sources: each has a range of ten million process ids.
 inline constexpr size_t kMostMergedTraces = 200;
 
 }  // namespace hvd

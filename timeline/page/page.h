@@ -1,4 +1,4 @@
-// Pages with plots that need nothing but a browser: one file of HTML, its numbers as JSON inside.
+// Self-contained HTML pages with plots: one file with its data as JSON.
 #ifndef HVD_TIMELINE_PAGE_PAGE_H_
 #define HVD_TIMELINE_PAGE_PAGE_H_
 
@@ -7,8 +7,8 @@
 
 namespace hvd {
 
-// `page`, embedded by hvd_embed_page, with `json` in place of its first "@REPORT@". Texts in the
-// JSON cannot end the script that it is in.
+// `page`, embedded by hvd_embed_page, with `json` in place of its first "@REPORT@". Escapes the
+// JSON so that it cannot end its script element.
 std::string FillPage(std::string_view page, std::string_view json);
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// JsonWalk: where a JSON value in memory ends, and the members of an object, in one pass, without a
-// copy. It accepts what RFC 8259 allows, nested up to kDeepest; it does not look at UTF-8.
+// JsonWalk: a one-pass, zero-copy scanner for JSON values and object members. Accepts RFC 8259,
+// nested up to kDeepest; does not validate UTF-8.
 //
 // One thread at a time; the text is not owned.
 #ifndef HVD_TIMELINE_READ_JSON_WALK_H_
@@ -12,9 +12,9 @@
 namespace hvd {
 
 enum class Walked : uint8_t {
-  kWhole,  // the walk stands behind the value
-  kCut,    // the text ends before the value does
-  kBad,    // this is no JSON
+  kWhole,  // the walk is after the value
+  kCut,    // the text is truncated
+  kBad,    // invalid JSON
 };
 
 class JsonWalk {
@@ -24,24 +24,23 @@ class JsonWalk {
   const char* at() const { return at_; }
   bool AtEnd() const { return at_ == end_; }
   std::string_view Rest() const { return {at_, static_cast<size_t>(end_ - at_)}; }
-  // The next character after spaces; kCut where there is none.
+  // Skips to the next non-space character; kCut: none.
   Walked Space() {
     while (at_ < end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
     return at_ == end_ ? Walked::kCut : Walked::kWhole;
   }
-  // Goes on if the next character is this one; false: it is another or none.
+  // Consumes the next character if it is this one; else false.
   bool Take(char c) {
     if (at_ == end_ || *at_ != c) return false;
     ++at_;
     return true;
   }
 
-  // A value begins here.
+  // Scans a value.
   Walked Value(int depth = 0);
-  // A string begins here, with its quote.
+  // Scans a string, starting at its quote.
   Walked String();
-  // An object begins here. `on_member` gets name and value of each member as they are written, the
-  // name without its quotes.
+  // Scans an object. `on_member` gets the raw name (without quotes) and value of each member.
   template <typename OnMember>
   Walked Object(const OnMember& on_member, int depth = 0);
 
@@ -55,12 +54,11 @@ class JsonWalk {
   const char* end_;
 };
 
-// The text of a JSON string as it is written between its quotes, with its escapes resolved. Bytes
-// that are no UTF-8 stay as they are.
+// Resolves the escapes of a raw JSON string (without quotes). Keeps bytes that are not UTF-8.
 std::string Unescaped(std::string_view raw);
-// The same of a value: "" unless it is a string.
+// The text of a raw value: "" unless it is a string.
 std::string StringOf(std::string_view value);
-// A whole number; `fallback` where the value is none.
+// A whole number; `fallback` for other values.
 int64_t IntegerOf(std::string_view value, int64_t fallback = 0);
 // Calls `on_member` for each member of `value` if it is an object.
 template <typename OnMember>

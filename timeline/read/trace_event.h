@@ -1,4 +1,4 @@
-// One event of a file in Chrome's trace format, as it is written there. Pure.
+// A raw event of a file in Chrome's trace format. Pure.
 #ifndef HVD_TIMELINE_READ_TRACE_EVENT_H_
 #define HVD_TIMELINE_READ_TRACE_EVENT_H_
 
@@ -11,8 +11,7 @@
 
 namespace hvd {
 
-// Every text is a part of `text`, as it is written; empty: the event has no such member. They are
-// valid until the next event is read.
+// All texts are raw views into `text`; empty: no such member. Valid until the next event is read.
 struct TraceEvent {
   std::string_view text;  // the whole object
   char phase = 0;         // of "ph"; 0: none
@@ -20,13 +19,13 @@ struct TraceEvent {
   std::string_view ts, dur, pid, tid, id, cat, args;
 };
 
-// The object that begins at the walk. kBad also where it is none.
+// Parses the object at the walk. kBad also if it is not an object.
 Walked ReadTraceEvent(JsonWalk* walk, TraceEvent* event);
 
-// Of the event's "args", without quotes and escapes; empty: they have none.
+// Of the event's "args", without quotes and escapes; empty: absent.
 std::string NameIn(std::string_view args);
 
-// "12.345", microseconds, as nanoseconds; nothing where the value is no number or too large.
+// "12.345", microseconds, as nanoseconds; nothing if the value is not a number or too large.
 std::optional<int64_t> NanosecondsOf(std::string_view micros);
 // The reverse, with three decimals.
 void AppendMicros(std::string* out, int64_t ns);

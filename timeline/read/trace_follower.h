@@ -1,4 +1,4 @@
-// TraceFollower: the events of a timeline that is still being written.
+// TraceFollower: reads the events of a timeline while it is being written.
 //
 // One thread at a time.
 #ifndef HVD_TIMELINE_READ_TRACE_FOLLOWER_H_
@@ -19,8 +19,8 @@ class TraceFollower {
  public:
   explicit TraceFollower(std::string path) : path_(std::move(path)) {}
 
-  // Hands over what was written since the last call. Not ok: the file cannot be read, or is no list
-  // of events. An event of which a part is not written yet comes with a later call.
+  // Delivers the events written since the last call; a partially written one is left for a later
+  // call. Not ok: the file cannot be read, or is not a list of events.
   Status Poll(const std::function<void(const TraceEvent&)>& on_event);
   // The writer has written its last event.
   bool closed() const { return closed_; }
@@ -31,7 +31,7 @@ class TraceFollower {
 
   const std::string path_;
   UniqueFd fd_;
-  uint64_t offset_ = 0;  // behind the last event that was handed over
+  uint64_t offset_ = 0;  // after the last delivered event
   std::vector<char> buffer_;
   size_t used_ = 0;
   bool closed_ = false;

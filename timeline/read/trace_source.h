@@ -1,6 +1,6 @@
-// TraceSource: the events of one trace file, one after the other, with the memory of one block: a
-// timeline of hvdrun, an array of events as Chrome reads it, or an object with "traceEvents" as the
-// profiler of PyTorch (Kineto) writes it.
+// TraceSource: reads the events of a trace file sequentially in blocks: a timeline of hvdrun, an
+// array of events as Chrome reads it, or an object with "traceEvents" as written by PyTorch's
+// profiler (Kineto).
 //
 // One thread at a time.
 #ifndef HVD_TIMELINE_READ_TRACE_SOURCE_H_
@@ -19,27 +19,26 @@
 
 namespace hvd {
 
-// Which file an event came from.
+// The file of an event.
 struct TraceOrigin {
   std::string path;
-  bool timeline = false;  // of hvdrun: it begins with the moment of its zero
+  bool timeline = false;  // of hvdrun, which begins with its time zero
   bool object = false;    // {"traceEvents": [...]}
-  int64_t rank = -1;      // of a profiler's trace that says it; -1: it does not
-  // Of the moment that events count from, in nanoseconds since 1970; nothing: nobody knows.
+  int64_t rank = -1;      // from a profiler's trace; -1: unknown
+  // Time zero of the events, in nanoseconds since 1970; nothing: unknown.
   std::optional<int64_t> zero_ns;
 };
 
 class TraceSource {
  public:
-  // A sentence about the file where it cannot be read or is no trace. Regular files only.
+  // The error is a sentence if the file cannot be read or is not a trace. Regular files only.
   static Result<std::unique_ptr<TraceSource>> Open(const std::string& path);
-  // The same of a text, which is called `name`.
+  // The same for a text in memory; `name` is for messages.
   static Result<std::unique_ptr<TraceSource>> OfText(const std::string& name, std::string text);
 
-  // The next event; nullptr: there is none, or status() says why it cannot be read. The event is
-  // valid until the next call.
+  // The next event; nullptr at the end, or on an error in status(). Valid until the next call.
   const TraceEvent* Next();
-  // From now on Next returns only events of this process: in a timeline, of this rank.
+  // Restricts Next to events of this process: in a timeline, of this rank.
   void KeepProcess(const std::string& pid) { kept_pid_ = pid; }
   const Status& status() const { return status_; }
   const TraceOrigin& origin() const { return origin_; }
@@ -50,7 +49,7 @@ class TraceSource {
   static constexpr size_t kLongestEvent = size_t{64} << 20U;
 
  private:
-  // Bytes from `offset` on; how many, 0 at the end, below 0 with errno.
+  // Reads from `offset`; returns the number of bytes, 0 at the end, negative with errno on errors.
   using ReadAt = std::function<int64_t(char* to, size_t most, uint64_t offset)>;
   enum class Place : uint8_t { kFirst, kBetween, kBehind, kOver };
 
@@ -75,12 +74,12 @@ class TraceSource {
   const ReadAt read_at_;
   std::vector<char> buffer_;
   size_t at_ = 0, used_ = 0;  // in the buffer
-  uint64_t offset_ = 0;       // of what will be read next
+  uint64_t offset_ = 0;       // of the next read
   bool at_end_ = false;
   Place place_ = Place::kFirst;
   TraceEvent event_;
   std::string kept_pid_;  // empty: all
-  bool peeked_ = false;   // event_ was read already and not handed out
+  bool peeked_ = false;   // event_ was read but not returned
   uint64_t events_ = 0;
   Status status_;
 };

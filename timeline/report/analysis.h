@@ -1,4 +1,4 @@
-// MakeReport: the limits of a job, from the facts of its trace. A pure function.
+// MakeReport: what limits a job, from the facts of its trace. Pure.
 #ifndef HVD_TIMELINE_REPORT_ANALYSIS_H_
 #define HVD_TIMELINE_REPORT_ANALYSIS_H_
 

@@ -1,5 +1,5 @@
-// FactsCollector: events of a timeline as facts about its ranks. Pure; any events are taken, also
-// of traces that know no ranks. Memory: some 80 bytes for each operation of a rank.
+// FactsCollector: derives facts about ranks from the events of a timeline. Pure; accepts any
+// events, including traces without ranks. Memory: about 80 bytes per operation and rank.
 #ifndef HVD_TIMELINE_REPORT_FACTS_COLLECTOR_H_
 #define HVD_TIMELINE_REPORT_FACTS_COLLECTOR_H_
 
@@ -26,7 +26,7 @@ class FactsCollector {
   static constexpr size_t kNone = static_cast<size_t>(-1);
   struct Row {
     uint32_t tensor = 0;
-    size_t operation = kNone;  // that is on its way
+    size_t operation = kNone;  // the current one
     bool negotiating = false, running = false;
     bool moves_data = true;
     uint32_t activities = 0;  // open, inside of its operation
@@ -35,7 +35,7 @@ class FactsCollector {
   };
   struct Rank {
     size_t place = 0;      // in facts_.ranks
-    std::string own_mark;  // how an event says that this rank has announced a tensor
+    std::string own_mark;  // the text by which an event marks this rank's announcement
     std::unordered_map<int64_t, Row> rows;
     int64_t now_ns = 0;
     bool begun = false;

@@ -1,4 +1,4 @@
-// The limits of a job, in sentences, worst first. Pure.
+// Sentences on what limits a job, worst first. Pure.
 #ifndef HVD_TIMELINE_REPORT_FINDINGS_H_
 #define HVD_TIMELINE_REPORT_FINDINGS_H_
 

@@ -1,4 +1,4 @@
-// Host against host: whose results come late once every host has announced a tensor. Pure.
+// Compares hosts: whose results are late once every host has announced a tensor. Pure.
 #ifndef HVD_TIMELINE_REPORT_HOST_COMPARISON_H_
 #define HVD_TIMELINE_REPORT_HOST_COMPARISON_H_
 
@@ -9,7 +9,7 @@
 
 namespace hvd {
 
-// Empty where all ranks are on one host.
+// Empty if all ranks are on one host.
 std::vector<HostSpeed> CompareHosts(const TraceFacts& facts);
 
 }  // namespace hvd

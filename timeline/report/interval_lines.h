@@ -1,4 +1,4 @@
-// IntervalLines: the events of each second of a timeline, as a line of text. Pure.
+// IntervalLines: summarizes each second of a timeline in a line. Pure.
 #ifndef HVD_TIMELINE_REPORT_INTERVAL_LINES_H_
 #define HVD_TIMELINE_REPORT_INTERVAL_LINES_H_
 
@@ -13,9 +13,9 @@ namespace hvd {
 
 class IntervalLines {
  public:
-  // Lines of the seconds that are over with this event; "" mostly.
+  // Lines of the seconds completed by this event; usually "".
   std::string Take(const TraceEvent& event);
-  // The line of the second that is not over.
+  // The line of the incomplete second.
   std::string Finish();
 
  private:

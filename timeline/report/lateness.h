@@ -1,4 +1,4 @@
-// The ranks that hold the others up, where, and for how much of their time. Pure.
+// Which ranks delay the others, where, and for what share of the time. Pure.
 #ifndef HVD_TIMELINE_REPORT_LATENESS_H_
 #define HVD_TIMELINE_REPORT_LATENESS_H_
 

@@ -1,4 +1,4 @@
-// Links between hosts: how fast each is, and whether one host is on all that are slow. Pure.
+// Speeds of links between hosts, and whether the slow ones have a host in common. Pure.
 #ifndef HVD_TIMELINE_REPORT_LINKS_H_
 #define HVD_TIMELINE_REPORT_LINKS_H_
 
