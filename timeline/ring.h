@@ -72,8 +72,8 @@ enum TraceWanted : uint32_t {
 };
 inline constexpr uint32_t kTraceAll = kTraceForLauncher | kTraceForProcess | kTraceForTuner;
 
-// The counts of the rank's work since its ring began; written by the recorder only, read by
-// anybody. The last three stand still while nobody wants kTraceCounts.
+// Counters of the rank's work since its ring began; written by the recorder only, read by any
+// process. The last three do not change unless a reader requests kTraceCounts.
 struct TraceCounts {
   std::atomic<uint64_t> operations;  // that are over, without an error
   std::atomic<uint64_t> bytes;       // of them

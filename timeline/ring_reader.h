@@ -1,8 +1,8 @@
 // RingReader: reads a trace ring while its recorder writes, also one whose writer died in the
-// middle. Counts what the recorder has overwritten before it was read.
+// middle. Counts records that were overwritten before being read.
 //
-// One thread at a time; any number of readers of one ring. The memory outlives it and may be
-// damaged: nothing in it is believed.
+// One thread at a time; any number of readers of one ring. The memory outlives it and is untrusted,
+// since it may be damaged.
 #ifndef HVD_TIMELINE_RING_READER_H_
 #define HVD_TIMELINE_RING_READER_H_
 
@@ -24,16 +24,16 @@ struct RankCounts {
 
 class RingReader {
  public:
-  // Begins with the oldest record that is left.
+  // Begins with the oldest remaining record.
   explicit RingReader(std::span<std::byte> memory) : ring_(TraceRing::In(memory)) {}
 
   // Appends at most `most` of the records that are new since the last call; returns how many were
   // overwritten before them. A ring whose count went backwards (damage) is read from there.
   uint64_t Read(std::vector<TraceRecord>* records, size_t most);
 
-  // Records made so far are not read.
+  // Skips the existing records.
   void SkipToNow();
-  // The ring has something that was not read.
+  // The ring has unread records.
   bool HasMore() const;
   TraceClock clock() const;
   // The counts of the rank's work so far, as it tells them. `now`: a stamp of its clock; a wait

@@ -1,5 +1,5 @@
-// StepCounter: how many steps of its training a rank has made, from its records in their order.
-// Pure; any records are taken.
+// StepCounter: counts a rank's training steps from its records, in order. Pure; accepts any
+// records.
 //
 // A step is a mark of an optimizer. In a program that has none it is one more end of a collective:
 // of those that come back, the one with most bytes.
@@ -16,7 +16,7 @@ namespace hvd {
 class StepCounter {
  public:
   void Add(const TraceRecord& record);
-  // The ids of the records that follow stand for other names: another generation.
+  // A new generation: later records use ids for other names.
   void BeginRing();
 
   uint64_t steps() const { return before_ + (marks_ > 0 ? marks_ : rounds_); }

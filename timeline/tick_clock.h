@@ -1,5 +1,5 @@
-// TickClock: ticks of the recorder as nanoseconds of the host's steady clock. Learns the rate of
-// the counter from pairs of readings. Pure: the readings are passed in.
+// TickClock: converts ticks of the recorder to nanoseconds of the host's steady clock. Derives the
+// rate of the counter from pairs of readings. Pure: the readings are passed in.
 #ifndef HVD_TIMELINE_TICK_CLOCK_H_
 #define HVD_TIMELINE_TICK_CLOCK_H_
 
@@ -22,11 +22,11 @@ TickReading ReadTickPair();
 
 class TickClock {
  public:
-  // Later readings make the rate more exact. One before the first is ignored.
+  // Later readings improve the rate. Ignores one before the first.
   void Add(const TickReading& reading);
   // Nothing before there are two readings at least a millisecond apart.
   std::optional<int64_t> ToSteadyNs(uint64_t ticks) const;
-  // How long so many ticks of this clock take; 0 before there are two readings.
+  // The duration of this number of ticks; 0 before there are two readings.
   int64_t DurationNs(TraceClock clock, uint64_t ticks) const;
 
  private:

@@ -1,6 +1,5 @@
-// Ticks: the clock of the recorder. The counter of the processor, which costs half of a call of the
-// steady clock, where the kernel itself trusts it (it is the clock source); otherwise the steady
-// clock in nanoseconds.
+// Ticks: the clock of the recorder. The processor's counter (half the cost of the steady clock) if
+// it is the kernel's clock source; otherwise the steady clock in nanoseconds.
 #ifndef HVD_TIMELINE_TICKS_H_
 #define HVD_TIMELINE_TICKS_H_
 
@@ -17,7 +16,7 @@ namespace hvd {
 // Nanoseconds of the steady clock, the same origin for all processes of a host.
 int64_t SteadyNanoseconds();
 
-// The best one here. Reads a file of the kernel at the first call; thread-safe.
+// The best clock of this machine. Reads a file of the kernel on the first call; thread-safe.
 TraceClock BestTraceClock();
 
 inline uint64_t ReadTicks([[maybe_unused]] TraceClock clock) {

@@ -1,5 +1,5 @@
-// TimelineWriter: the records of all ranks of a job as one file in Chrome's trace format. FORMAT.md
-// has what is in it.
+// TimelineWriter: writes the records of all ranks of a job to a file in Chrome's trace format
+// (FORMAT.md).
 //
 // One thread at a time.
 #ifndef HVD_TIMELINE_TIMELINE_WRITER_H_
@@ -39,20 +39,19 @@ struct TimelineOptions {
 
 class TimelineWriter {
  public:
-  // A sentence about the path where it cannot be written.
+  // The error is a sentence about the path.
   static Result<std::unique_ptr<TimelineWriter>> Create(const TimelineOptions& options);
   ~TimelineWriter() { Finish(); }
 
-  // The rank takes part in this generation from now on. The events that it had open before are
-  // over.
+  // The rank is in this generation from now on. Ends its open events.
   void BeginRank(uint32_t rank, std::string_view host, uint64_t generation, int64_t now_ns);
   // Stamps of the rank are off from the clock of the file by this much at most.
   void NoteClock(uint32_t rank, std::string_view host, int64_t offset_ns, int64_t uncertainty_ns);
   // Records whose stamps are nanoseconds of the file's clock; `lost`: missing before them.
   void Take(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost);
 
-  // Everything that was taken is in the file when this returns. Not ok: nothing more will be
-  // written, and why; said once. Later events are counted only.
+  // Writes all events to the file. Not ok, once: why no more events will be written; later events
+  // are only counted.
   Status Flush();
   // The file is complete; the count of the events that are not in it is.
   void Finish();

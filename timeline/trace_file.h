@@ -1,10 +1,10 @@
-// TraceFile: a JSON array of events in a file that is whole at any moment: opened while it is
-// written, or after any process was killed, it is valid JSON.
+// TraceFile: a JSON array of events in a file that is valid JSON at any moment, even while being
+// written or after the writer was killed.
 //
-// The array's end lies at the end of the file, behind room of spaces, and events are written into
-// the room. A write is inside one page of 4 KiB, which the kernel does or does not, even when the
-// process is killed. When the room is used up, a copy with twice the room takes the file's place by
-// rename. At the end the room is cut off in the same way.
+// The array's end is at the end of the file, after a padding of spaces that events overwrite. Each
+// write is within one page of 4 KiB, and therefore atomic even if the process is killed. When the
+// padding is used up, a copy with twice the padding replaces the file by rename. At the end the
+// padding is removed in the same way.
 #ifndef HVD_TIMELINE_TRACE_FILE_H_
 #define HVD_TIMELINE_TRACE_FILE_H_
 
@@ -20,11 +20,11 @@ namespace hvd {
 
 class TraceFile {
  public:
-  // Makes or empties the file. A sentence about the path where it cannot be written. `most_bytes`:
-  // bytes beyond are refused; 0: no limit.
+  // Creates or truncates the file. The error is a sentence about the path. `most_bytes`: size
+  // limit; 0: none.
   static Result<std::unique_ptr<TraceFile>> Create(const std::string& path,
                                                    uint64_t most_bytes = 0);
-  // As Create, but leaves nothing behind that was not there: may this path be written?
+  // Checks whether Create would succeed, without leaving a new file.
   static Status Check(const std::string& path);
   ~TraceFile();
   TraceFile(const TraceFile&) = delete;

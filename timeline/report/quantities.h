@@ -1,4 +1,4 @@
-// Quantities in words: "18.2 ms", "43 %", "25.6 MB". Pure.
+// Formats quantities: "18.2 ms", "43 %", "25.6 MB". Pure.
 #ifndef HVD_TIMELINE_REPORT_QUANTITIES_H_
 #define HVD_TIMELINE_REPORT_QUANTITIES_H_
 

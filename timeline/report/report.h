@@ -1,4 +1,4 @@
-// Report: the limits of a job. Plain values; analysis.h makes them.
+// Report: what limits a job. Plain values, from analysis.h.
 #ifndef HVD_TIMELINE_REPORT_REPORT_H_
 #define HVD_TIMELINE_REPORT_REPORT_H_
 

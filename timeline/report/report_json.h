@@ -8,8 +8,8 @@
 
 namespace hvd {
 
-// `indent`: spaces; -1: all in one line. With the steps of each rank, at most `most_steps` of them,
-// each standing for the ones around it.
+// `indent`: spaces; -1: all in one line. Has at most `most_steps` steps per rank, each representing
+// its neighbours.
 std::string ReportJson(const Report& report, int indent, size_t most_steps);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// A report as one HTML page that needs nothing else. Pure.
+// A report as a self-contained HTML page. Pure.
 #ifndef HVD_TIMELINE_REPORT_REPORT_PAGE_H_
 #define HVD_TIMELINE_REPORT_REPORT_PAGE_H_
 
@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// page.html with the report as JSON in it. Whatever a name has in it stays a text.
+// page.html with the report as JSON. Names are escaped.
 std::string ReportPage(const Report& report);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// Steps of a rank: rounds of the tensors that keep coming back. Pure.
+// Steps of a rank: rounds of its recurring tensors. Pure.
 #ifndef HVD_TIMELINE_REPORT_STEPS_H_
 #define HVD_TIMELINE_REPORT_STEPS_H_
 
@@ -15,8 +15,8 @@ struct Steps {
   size_t tensors = 0;  // of one step
 };
 
-// Most names that come back do so once in a step: how often they do is how many steps there are.
-// The one of them that is submitted first begins each step. Without such names there are no steps.
+// Most recurring names occur once per step, so their count is the number of steps; the one
+// submitted first begins each step. Without recurring names there are no steps.
 Steps FindSteps(const RankHistory& rank);
 
 }  // namespace hvd

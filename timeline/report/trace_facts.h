@@ -1,4 +1,4 @@
-// The facts that a trace gives about each rank, without judgement; report.h has that. Plain values.
+// Facts about each rank from a trace, without interpretation, which is in report.h. Plain values.
 #ifndef HVD_TIMELINE_REPORT_TRACE_FACTS_H_
 #define HVD_TIMELINE_REPORT_TRACE_FACTS_H_
 
