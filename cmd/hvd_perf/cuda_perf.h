@@ -1,6 +1,6 @@
-// hvd_perf --device cuda: time of allreduces of memory on a GPU, through the C ABI and, beside it
-// in the same run, by NCCL's own call. Needs the driver, not CUDA; without NCCL, or where it
-// refuses (two ranks on one GPU), its columns stay empty.
+// hvd_perf --device cuda: times allreduces of GPU memory, through the C ABI and, in the same run,
+// by NCCL directly. Needs the driver, not CUDA; without NCCL, or if it fails (two ranks on one
+// GPU), its columns stay empty.
 #ifndef HVD_CMD_HVD_PERF_CUDA_PERF_H_
 #define HVD_CMD_HVD_PERF_CUDA_PERF_H_
 
@@ -8,7 +8,7 @@
 
 namespace hvd_perf {
 
-// After hvd_init. False if a result was wrong; ends the program where there is no GPU.
+// After hvd_init. False if a result was wrong; ends the program if there is no GPU.
 bool RunOnCuda(const Options& options);
 
 }  // namespace hvd_perf

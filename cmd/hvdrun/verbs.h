@@ -1,5 +1,5 @@
-// The verbs of hvdrun, one file each. Arguments come without the program's name and the verb; the
-// exit code goes back.
+// The subcommands of hvdrun, one file each. They get the arguments after the subcommand and return
+// the exit code.
 #ifndef HVD_CMD_HVDRUN_VERBS_H_
 #define HVD_CMD_HVDRUN_VERBS_H_
 
@@ -28,12 +28,12 @@
 
 namespace hvd {
 
-// Prints what was asked for; the exit code.
+// Prints the requested text; returns the exit code.
 int PrintText(const std::string& text);
 
 // Writes "hvdrun VERB: SENTENCE" to stderr.
 void VerbLine(const char* verb, const std::string& sentence);
-// The same as the end of the verb: gives `code` back.
+// The same; returns `code`.
 int FailVerb(const char* verb, const std::string& sentence, int code = kUsageError);
 
 // hvdrun [flags] command...: runs a job (the default).
@@ -53,27 +53,28 @@ int DoctorVerb(const std::vector<std::string>& args);
 // hvdrun env: prints the exports that let a shell find this installation.
 int EnvVerb(const std::vector<std::string>& args);
 
-// hvdrun explain [CODE]: what a code of a failed job, or an exit code, means.
+// hvdrun explain [CODE]: explains a failure code or an exit code.
 int ExplainVerb(const std::vector<std::string>& args);
 
 // hvdrun help [VERB | SECTION].
 int HelpVerb(const std::vector<std::string>& args);
 
-// hvdrun VERB -H HOST ...: runs the verb there over ssh and returns its exit code; nothing: it is
-// for this machine (on_hosts.cc).
+// hvdrun VERB -H HOST ...: runs the subcommand there over ssh and returns its exit code; nothing:
+// it is for this machine (on_hosts.cc).
 std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& args);
 
-// The command that does so by ssh; `terminal`: one is made over there.
+// The ssh command for that; `terminal`: allocate one there.
 std::vector<std::string> RemoteVerbCommand(const HostSpec& host, const char* verb,
                                            const std::vector<std::string>& args, bool terminal);
 
-// hvdrun attach JOB: the output of a detached job since it was left, then live; its exit code.
+// hvdrun attach JOB: shows the output of a detached job since the last attach, then live; returns
+// its exit code.
 int AttachVerb(const std::vector<std::string>& args);
-// hvdrun attach JOB -H HOST: the same of another host. `typed`: the host, as it was typed.
+// hvdrun attach JOB -H HOST: the same on another host. `typed`: the host as typed.
 int AttachOnHost(const std::string& typed, const HostSpec& host,
                  const std::vector<std::string>& args);
 
-// hvdrun status JOB: how a detached job fares, or how it ended.
+// hvdrun status JOB: the state of a detached job, or how it ended.
 int StatusVerb(const std::vector<std::string>& args);
 
 // hvdrun logs JOB: the kept output of a detached job, or of one of its ranks.
@@ -93,7 +94,7 @@ int RunDetached(const ParsedCommandLine& parsed,
 // The detached jobs of this user, tended; and one of them (detach.cc).
 Result<std::vector<DetachedJob>> DetachedJobs();
 std::vector<DamagedJob> DamagedJobs();
-bool IsAmongDetached(const std::string& name);  // it may be damaged
+bool IsAmongDetached(const std::string& name);  // may be damaged
 Result<DetachedJob> FindDetached(const std::string& name);
 // The id of the detached job with this name; any other text as it is.
 std::string JobIdFor(const std::string& name);
@@ -101,22 +102,22 @@ std::string JobIdFor(const std::string& name);
 // hvdrun ps: lists the jobs of this user on this machine.
 int PsVerb(const std::vector<std::string>& args);
 
-// hvdrun stop JOB: ends one of them as Ctrl-C would.
+// hvdrun stop JOB: ends a job like Ctrl-C.
 int StopVerb(const std::vector<std::string>& args);
 
 // hvdrun trace merge|report|export|tail: reads timelines and traces of PyTorch's profiler.
 int TraceVerb(const std::vector<std::string>& args);
 
-// hvdrun tune show|export|apply|forget: the results that --autotune remembers.
+// hvdrun tune show|export|apply|forget: the stored results of --autotune.
 int TuneVerb(const std::vector<std::string>& args);
 
-// hvdrun top: how a job fares, again each second.
+// hvdrun top: the state of a job, updated each second.
 int TopVerb(const std::vector<std::string>& args);
 
 // hvdrun dump: the last events of all ranks of a job, as a timeline.
 int DumpVerb(const std::vector<std::string>& args);
 
-// Prints a usage error; the exit code.
+// Prints a usage error; returns the exit code.
 int UsageError(const Status& status);
 
 // Of this process (this_process.cc).
@@ -128,22 +129,21 @@ std::vector<std::string> Environment();  // "NAME=value"
 AllocationReader ReadAllocationHere();
 AllocationFacts AllocationFactsHere(const Settings& settings);
 
-// What this process is where the same command starts on every node (nodes.cc).
+// The role of this process if the same command runs on every node (nodes.cc).
 struct NodePart {
-  std::optional<int> code;                // another node, which has followed node 0 to its end
-  std::shared_ptr<WaitingNodes> waiting;  // node 0; null: there are no other nodes
+  std::optional<int> code;                // set on other nodes, after node 0 has ended
+  std::shared_ptr<WaitingNodes> waiting;  // set on node 0; null: no other nodes
 };
 // kInvalidArgument: one sentence.
 Result<NodePart> JoinNodes(const Settings& settings);
-// Tells the others; the exit code.
+// Tells the other nodes; returns the exit code.
 int EndWithNodes(const NodePart& part, int code);
 
-// One of many tasks of a launcher is refused, unless --allocation never was said.
+// Refuses to run as one of several tasks of a launcher, unless --allocation never was given.
 Status CheckOneTaskHere(const Settings& settings);
-// Replaces --launcher auto by its meaning for these hosts: the scheduler's way, if all are of its
-// allocation.
+// Resolves --launcher auto for these hosts: the scheduler's launcher if all are in its allocation.
 void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings);
-// Nothing after SetQuiet().
+// Prints nothing after SetQuiet().
 void PrintNotes(const std::vector<std::string>& notes);
 void SetQuiet();
 bool IsOnPath(const std::string& program);
@@ -152,22 +152,22 @@ bool IsOnPath(const std::string& program);
 std::string PlanText(const Plan& plan, const std::vector<HostSlots>& hosts,
                      const DriverOptions& options);
 
-// The hosts that a run may use now, in order (hosts.cc). Prints what the user should know about
-// them. Of an elastic job they are the first answer of their source, and may be none.
+// The hosts that a run may use now, in order (hosts.cc). Prints messages about them. For an elastic
+// job the first answer of their source, which may be empty.
 Result<std::vector<HostSlots>> HostsOf(const Settings& settings);
 
-// Makes the source of the hosts of an elastic job (hosts.cc).
-// `family`: of all children of this process. An error before anything starts; prints as HostsOf().
+// Creates the host source of an elastic job (hosts.cc). `family`: shared by all children of this
+// process. Fails before anything starts; prints messages as HostsOf().
 Result<HostWatchMaker> HostWatchOf(const Settings& settings, std::shared_ptr<LocalFamily> family);
 
-// The mpirun of --mpi; empty: there is none (rank_launcher.cc).
+// The mpirun of --mpi; empty: none (rank_launcher.cc).
 std::string MpirunOnPath();
 // The maker of the launcher that starts mpirun for a job over MPI, once its hosts are ready; null
 // for any other job (rank_launcher.cc). Asks mpirun which MPI it is.
 Result<LauncherMaker> RankLauncherFor(const DriverOptions& options,
                                       const std::shared_ptr<LocalFamily>& family);
 
-// This is a pod: others get their names only when they start (hosts.cc).
+// Whether this is a pod: names of other pods resolve only once they start (hosts.cc).
 bool NamesComeLate(const Settings& settings);
 
 // The file of -i must exist: ssh would fall back on other keys than the one the user named
