@@ -68,8 +68,8 @@ std::string NameFor(const std::vector<std::string>& command);
 // another user or is a link. `cannot`: the text before the path in the error message.
 Status MakePrivateFolder(const std::string& path, const std::string& cannot);
 
-// Creates the folder of a new job below `jobs` with the first free name: train-1, train-2 ...
-// Refuses a `jobs` folder that belongs to or is writable by other users.
+// Creates the folder of a new job below `jobs` with the first free name: train-1, train-2 ... Fails
+// if `jobs` belongs to another user; makes it 0700 if it is open to others.
 Result<std::string> MakeJobFolder(const std::string& jobs, const std::string& first);
 
 std::string DetachedJobJson(const DetachedJob& job);
