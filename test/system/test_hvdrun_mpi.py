@@ -55,6 +55,16 @@ def test_ranks_are_in_the_world_of_mpirun(run, mpi):
     job.nothing_left()
 
 
+def test_ranks_add_up_whatever_mpi_started_them(run, mpi):
+    """Asked for MPI's operations, too: hvdrun's ranks have its own."""
+    script = ("import numpy, horovod.numpy as hvd; hvd.init(); "
+              "print(hvd.rank(), hvd.size(), hvd.allreduce(numpy.arange(3.0) + hvd.rank(), op=hvd.Sum).tolist())")
+    job = run("--mpi", "-np", 2, sys.executable, "-c", script, env={"HOROVOD_CPU_OPERATIONS": "MPI"})
+    assert job.code == 0, job.err
+    assert sorted(job.out.splitlines()) == [f"[{rank}]<stdout>:{rank} 2 [1.0, 3.0, 5.0]" for rank in range(2)]
+    job.nothing_left()
+
+
 @needs_openmpi
 def test_mpi4py_is_in_the_same_world(run):
     skip_without("mpi4py")

@@ -141,4 +141,4 @@ def test_singletons_of_a_mixed_installation_are_refused():
     env = dict(os.environ, OMPI_COMM_WORLD_SIZE="4", ASAN_OPTIONS="detect_leaks=0")
     done = subprocess.run([PROGRAM], env=env, capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode != 0
-    assert "the launcher started 4 ranks, but the MPI library that libhvd_mpi.so is linked with sees 1" in done.stderr
+    assert "the launcher started 4 ranks, but Open MPI, which libhvd_mpi.so was built with, sees 1" in done.stderr

@@ -22,6 +22,8 @@ except ImportError:
 
 if MPIRUN is None or not (RUNTIME.parent / "libhvd_mpi.so").exists():
     pytest.skip("needs mpirun and libhvd_mpi.so", allow_module_level=True)
+MPICH = shutil.which("mpirun.mpich")
+needs_mpich = pytest.mark.skipif(MPICH is None, reason="needs mpirun.mpich")
 needs_mpi4py = pytest.mark.skipif(mpi4py_file is None, reason="mpi4py is not installed for this Python")
 
 THREADS = pytest.mark.parametrize("one_thread", [0, 1], ids=["multiple", "funneled"])
@@ -507,8 +509,31 @@ def test_singletons_of_another_mpi_are_refused(run):
     env = dict(MPI, PMI_RANK="0", PMI_SIZE="4", MPI_LOCALRANKID="0", MPI_LOCALNRANKS="4")
     job = run(*command[1:], program=command[:1], env=env)
     assert job.code == 3
-    why = "the launcher started 4 ranks, but the MPI library that libhvd_mpi.so is linked with sees 1"
+    why = "the launcher started 4 ranks, but Open MPI, which libhvd_mpi.so was built with, sees 1"
     assert why in job.out, job.err
+
+
+@needs_mpich
+@pytest.mark.parametrize("env", [{}, {"HOROVOD_CPU_OPERATIONS": "gloo"}], ids=["", "gloo"])
+def test_ranks_of_mpichs_mpirun_meet_without_mpi(start, env):
+    job = start("-np", "2", *worker("init", "world", "facts", "sum", "large", "shutdown"), program=[MPICH], env=env)
+    assert job.finish() == 0, job.out + job.err
+    lines = ["world %d of 2 local %d of 2 cross 0 of 1" % (rank, rank) for rank in range(2)]
+    lines += ["mpi False gloo False threads None", "sum 3", "large"] * 2
+    # Hydra passes on what comes, also half a line.
+    assert sorted(job.out.replace("\n", "")) == sorted("".join(lines)), job.out + job.err
+    job.nothing_left()
+
+
+@needs_mpich
+@pytest.mark.parametrize("name", ["HOROVOD_CPU_OPERATIONS", "HOROVOD_CONTROLLER"])
+def test_mpi_that_is_asked_for_under_mpichs_mpirun_is_one_sentence(start, name):
+    """The plug-in is Open MPI's; nobody waits for anybody."""
+    job = start("-np", "2", *worker("init"), program=[MPICH], env={name: "MPI"})
+    assert job.finish() == 3, job.out + job.err
+    why = "the launcher started 2 ranks, but Open MPI, which libhvd_mpi.so was built with, sees 1"
+    assert job.out.count(why) >= 1 and "Traceback" not in job.out + job.err, job.out + job.err
+    job.nothing_left()
 
 
 @needs_mpi4py

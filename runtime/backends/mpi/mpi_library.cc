@@ -110,9 +110,10 @@ Result<MpiLibrary*> MpiLibrary::Start(bool for_communicator, bool one_thread,
   MPI_Initialized(&initialised);
   if (!initialised && for_communicator) {
     return InvalidArgument(
-        "the communicator given to hvd.init() is of another MPI library than Open MPI, which "
-        "libhvd_mpi.so was built with and which is not initialised; use an mpi4py that is "
-        "built with the same Open MPI");
+        Format("the communicator given to hvd.init() is of another MPI library than {0}, which "
+               "libhvd_mpi.so was built with and which is not initialised; use an mpi4py that is "
+               "built with the same {0}",
+               kMpiName));
   }
   std::unique_ptr<MpiLibrary> made(new MpiLibrary);
   made->process_ = ::getpid();

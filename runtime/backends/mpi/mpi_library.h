@@ -25,6 +25,13 @@
 
 namespace hvd {
 
+// What libhvd_mpi.so is built with: each MPI has its own binary interface.
+#ifdef OPEN_MPI
+inline constexpr const char* kMpiName = "Open MPI";
+#else
+inline constexpr const char* kMpiName = "MPICH";  // and its relatives, as Intel MPI
+#endif
+
 enum class Turn { kIdle, kMoved, kDone };
 
 // Something that MPI does piece by piece.

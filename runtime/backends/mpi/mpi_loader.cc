@@ -25,7 +25,8 @@ Result<MpiPlugin> LoadMpiPlugin(const std::string& folder) {
   if (library == nullptr) {
     return Unsupported("MPI cannot be used because " + std::string(kLibrary) +
                        " cannot be loaded: " + LoaderError() +
-                       "; install the Open MPI that it was built with (Debian: libopenmpi3)");
+                       "; install the MPI that it was built with (libmpi.so.40 is of Open MPI 4 "
+                       "and 5; Debian: libopenmpi3)");
   }
   if (Status status = AdmitPlugin(library, path); !status.ok())
     return Unsupported("MPI cannot be used because " + status.message());

@@ -70,11 +70,12 @@ std::optional<int> LaunchedRanks() {
 Status CheckSize(int size, uint32_t told) {
   std::optional<int> launched = told != 0 ? std::optional(static_cast<int>(told)) : LaunchedRanks();
   if (!launched || *launched == size) return Status::Ok();
-  return Unsupported(
-      Format("the launcher started {} ranks, but the MPI library that libhvd_mpi.so is linked with "
-             "sees {}, because the launcher is of another MPI, or of none; start the job with the "
-             "mpirun of the same Open MPI",
-             *launched, size));
+  return Unsupported(Format(
+      "the launcher started {0} ranks, but {1}, which libhvd_mpi.so was built with, sees {2}, "
+      "because the launcher is of another MPI, or of none; start the job with the mpirun of "
+      "{1}, or with hvdrun --mpi, or leave HOROVOD_CONTROLLER and HOROVOD_CPU_OPERATIONS "
+      "unset: ranks of one host meet without MPI",
+      *launched, kMpiName, size));
 }
 
 }  // namespace
