@@ -2,12 +2,9 @@
 noticed though the emulator has no robust lists, PyTorch trains. scripts/test_aarch64.sh runs this after the unit and contract tests, by
 root on x86-64. Speed means nothing here."""
 
-import os
 import pathlib
-import platform
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -16,76 +13,18 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(REPO / "test"))
 from installed import newest_wheel  # noqa: E402
 
-ROOT = pathlib.Path.home() / ".cache/hvdrun/aarch64-debian"
-PACKAGES = "python3,python3-pip,python3-numpy,python3-torch,python3-sklearn,openmpi-bin"
-BINFMT = pathlib.Path("/proc/sys/fs/binfmt_misc")
-NAME = "hvdrun-aarch64"
-# ELF for 64 bits, little-endian, a program or a library (the lowest bit of the type is not looked at), for machine 183.
-MAGIC = "7f454c460201010000000000000000000200b700"
-MASK = "ffffffffffffff00fffffffffffffffffeffffff"
-
-
-def escaped(digits):
-    return "".join(f"\\x{digits[i:i + 2]}" for i in range(0, len(digits), 2))
-
-
-def run(*command, **options):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **{"timeout": 1200, **options})
-    assert done.returncode == 0, f"{command} ended with {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stdout
-
 
 @pytest.fixture(scope="module")
-def emulator():
-    """The kernel runs programs for aarch64 by QEMU, also where a chroot lacks it (flag F)."""
-    if platform.machine() == "aarch64" or os.geteuid() != 0:
-        pytest.skip("it takes root, on another processor than aarch64")
-    if not shutil.which("qemu-aarch64-static") or not shutil.which("mmdebstrap"):
-        pytest.skip("qemu-user-static or mmdebstrap is missing: scripts/install_deps.sh --cross")
-    if not (BINFMT / "register").exists() and subprocess.run(["mount", "-t", "binfmt_misc", "binfmt_misc", BINFMT]).returncode != 0:
-        pytest.skip("this kernel has no binfmt_misc")
-    present = any("enabled" in path.read_text() for path in BINFMT.glob("*aarch64*") if "_be" not in path.name)
-    if not present:
-        (BINFMT / "register").write_text(f":{NAME}:M::{escaped(MAGIC)}:{escaped(MASK)}:{shutil.which('qemu-aarch64-static')}:FO")
-    yield
-    if not present:
-        (BINFMT / NAME).write_text("-1")
-
-
-class Debian:
-    """Commands in it, each in namespaces of its own with a /proc, a /sys, a /dev/shm and a network that is only a loopback."""
-
-    def __init__(self, root):
-        self.root = root
-
-    def command(self, *words):
-        setup = ("mount -t proc proc $0/proc && mount -t sysfs sysfs $0/sys && mount -t tmpfs tmpfs $0/dev/shm && ip link set lo up && exec chroot $0 \"$@\"")
-        return ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "sh", "-c", setup, str(self.root), *map(str, words)]
-
-    def run(self, *words, code=0, timeout=600):
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=timeout, env=env)
-        assert done.returncode == code, f"{words} ended with {done.returncode}\n{done.stdout}{done.stderr}"
-        return done
-
-
-@pytest.fixture(scope="module")
-def debian(emulator):
+def debian(bare_debian):
+    """The wheel is installed."""
     wheel = newest_wheel("aarch64")
     if wheel is None:
         pytest.skip("there is no wheel for aarch64: scripts/build_wheel.sh --arch aarch64 makes one")
-    if not (ROOT / "complete").exists():
-        shutil.rmtree(ROOT, ignore_errors=True)
-        ROOT.parent.mkdir(parents=True, exist_ok=True)
-        run("mmdebstrap", "--mode=root", "--architectures=arm64", "--variant=apt", f"--include={PACKAGES}", "bookworm", ROOT, timeout=3600)
-        (ROOT / "complete").touch()
-    made = Debian(ROOT)
-    (ROOT / "dev/shm").mkdir(exist_ok=True)
-    shutil.copy(wheel, ROOT / "tmp")
-    made.run("python3", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall", "--break-system-packages",
-             "--root-user-action=ignore", f"/tmp/{wheel.name}")
-    shutil.copy(REPO / "examples/pytorch_digits.py", ROOT / "tmp")
-    return made
+    shutil.copy(wheel, bare_debian.root / "tmp")
+    bare_debian.run("python3", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall", "--break-system-packages",
+                    "--root-user-action=ignore", f"/tmp/{wheel.name}")
+    shutil.copy(REPO / "examples/pytorch_digits.py", bare_debian.root / "tmp")
+    return bare_debian
 
 
 WORKER = """
