@@ -1,7 +1,7 @@
-// Admission: turns a request of the application into an operation of this rank, or refuses it.
+// Admission: validates a request of the application and turns it into an operation of this rank.
 //
-// Admit makes the operation and describes its name; when the backend has prepared it, Commit gives
-// it the name, otherwise Cancel forgets it. One thread at a time (the engine's lock).
+// Admit creates the operation and the detail of its name; once the backend has prepared it, Commit
+// binds it to the name, otherwise Cancel discards it. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_ADMISSION_H_
 #define HVD_RUNTIME_CORE_ADMISSION_H_
 
@@ -28,10 +28,10 @@ class Admission {
         average_of_active_(average_of_active),
         devices_(devices) {}
 
-  // `call`: the call of the application, by number. An error means that nothing has changed:
+  // `call`: sequence number of the application's call. Errors leave everything unchanged:
   // kInvalidArgument, kUnsupported, or kDuplicateName while the name is in flight.
   Result<Operation*> Admit(const RequestSpec& spec, uint64_t call);
-  // The same for a request that its name describes, and that was announced already.
+  // The same for a request that matches its name's detail and has already been announced.
   Operation* Adopt(TensorName* name, const RequestSpec& spec, uint64_t call);
   void Commit(Operation* op, const RequestSpec& spec);
   void Cancel(Operation* op);

@@ -1,6 +1,6 @@
-// Completion: the end of an operation of this rank: its memory is given back, its name is freed by
-// a later call, the process set that it was for changes, and threads that sleep for it wake. Also
-// whether the engine serves at all, because a failure counts as that of others only while it does.
+// Completion: completes an operation of this rank: releases its memory, queues its name to be freed
+// by a later call, applies a change of process sets and wakes threads that sleep for it. Also holds
+// whether the engine is closed: a failure is attributed to other ranks only while it is open.
 //
 // Nothing here blocks or reads a clock. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_COMPLETION_H_
@@ -23,19 +23,19 @@ class Completion {
   Completion(Peers& peers, EngineState& state, Executor& executor, Outbox& outbox, TraceLog& trace)
       : peers_(peers), state_(state), executor_(executor), outbox_(outbox), trace_(trace) {}
 
-  // Not ok: the engine serves no more, for this reason.
+  // Not ok: the engine is closed, for this reason.
   const Status& closed() const { return closed_; }
-  // `reason` is not ok; the first one stays. What completes from now on fails at this rank's own
-  // wish, or of what the peers were told already.
+  // `reason` is not ok; the first one wins. Operations that fail from now on fail because this rank
+  // closed, or for a reason the peers already know.
   void Close(const Status& reason) {
     if (closed_.ok()) closed_ = reason;
   }
 
-  // The operation is over with this status; it is not in the outbox. `peers_may_work`: see
-  // Executor::Finish. The removal of a process set completes all operations that wait for that set.
+  // Completes the operation, which is not in the outbox, with this status. `peers_may_work`: see
+  // Executor::Finish. The removal of a process set fails all operations pending on that set.
   void Complete(Operation* op, Status status, bool peers_may_work);
 
-  // Between the two, Complete wakes the threads of this rank that sleep.
+  // Between these two calls, Complete wakes the sleeping threads of this rank.
   void BeginSleep() { ++sleepers_; }
   void EndSleep() { --sleepers_; }
 

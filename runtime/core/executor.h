@@ -1,5 +1,5 @@
-// Executor: has the backend do the work of this rank's operations, tensor by tensor: Prepare,
-// Start, Advance until all are done, or Abandon. One thread at a time (the engine's lock).
+// Executor: runs this rank's operations on the backend, tensor by tensor: Prepare, Start, Advance
+// until all are done, or Abandon. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_EXECUTOR_H_
 #define HVD_RUNTIME_CORE_EXECUTOR_H_
 
@@ -18,50 +18,51 @@ namespace hvd {
 
 class Executor {
  public:
-  // `devices`: for memory of devices; null: such tensors are refused before they come here. `heap`:
-  // of the outputs that the backends make.
+  // `devices`: for device memory; null: such tensors are refused before they get here. `heap`: for
+  // outputs that the backends allocate.
   Executor(Peers& peers, Backend& backend, Backend* devices, SharedHeap& heap, Rounds& rounds)
       : peers_(peers), backend_(backend), devices_(devices), heap_(heap), rounds_(rounds) {}
 
   // Fills op->parts from the calls of its name and the memory of the request. `caller_waits`: as in
-  // CollectiveCall. After an error nothing is left to abandon.
+  // CollectiveCall. After an error nothing needs to be abandoned.
   Status Prepare(Operation* op, const RequestSpec& spec, bool caller_waits);
 
-  // The thread that submitted it waits for members that have not announced it.
+  // Lets the backend work ahead while the submitting thread waits for members that have not
+  // announced the operation.
   void WorkAhead(Operation* op) {
     for (OperationTensor& part : op->parts) {
       if (part.call.caller_waits) For(part.call).WorkAhead(part.call, part.state.get());
     }
   }
 
-  // Every member has announced the round. `agreed` is the verdict of the members on this host; with
-  // members on other hosts a disagreement is sent to them and comes back as a failure. An operation
-  // with parts_left == 0 is complete.
+  // Call once every member has announced the round. `agreed`: whether the members on this host
+  // agree; if there are members on other hosts, a disagreement is sent to them and comes back as a
+  // failure. An operation with parts_left == 0 is complete.
   Status Start(Operation* op, const Status& agreed);
-  // The same, until parts_left is 0.
+  // Continues a started operation; call until parts_left is 0.
   Status Advance(Operation* op);
 
-  // A started operation cannot end without this peer.
+  // Whether a started operation cannot complete without this peer.
   bool Needs(const Operation& op, uint32_t peer) const;
-  // What a started operation waits for: "for ... to ...".
+  // What a started operation waits for, as text: "for ... to ...".
   std::string Awaits(const Operation& op) const;
   // The same as ranks.
   AwaitedRanks AwaitedBy(const Operation& op) const;
-  // A started operation fails with this reason where members on other hosts have not come, and
-  // otherwise goes on to its end.
+  // Fails a started operation with this reason if members on other hosts have not submitted it;
+  // otherwise it continues to its end.
   void Withdraw(const Operation& op, std::string why);
 
-  // The operation is over with this status: gives back what it still holds. `peers_may_work`:
-  // memory that peers can reach is never used again.
+  // Releases what the operation, which ends with this status, still holds. `peers_may_work`: memory
+  // that peers can access is never reused.
   void Finish(Operation* op, const Status& status, bool peers_may_work);
-  // Frees the outputs that nobody will take.
+  // Frees allocated outputs that will not be returned to the caller.
   void FreeOutputs(Operation* op) {
     for (OperationTensor& part : op->parts) {
       if (part.result.made_output != nullptr) FreeOutput(&part);
     }
   }
 
-  // The world ends: operations that wait for members on other hosts fail.
+  // The world ends: fails operations that wait for members on other hosts.
   void Abort(const Status& why) {
     backend_.Abort(why);
     if (devices_ != nullptr) devices_->Abort(why);

@@ -1,10 +1,10 @@
-// Express: the short way of a repeated small operation that one call submits and waits for. It
-// announces the request by the same record as Outbox and reads those of the peers where they lie,
-// but makes no Operation and enters nothing into the rounds. README.md says why each rank may take
-// this way or the common one in each round, by itself.
+// Express: the fast path of a repeated small operation that one call submits and waits for. It
+// announces the request with the same record as Outbox and reads the peers' records in place, but
+// creates no Operation and enters nothing into the rounds. README.md says why each rank may choose
+// this or the normal path independently in each round.
 //
 // One thread at a time (the engine's lock). A thread that has begun a round is alone inside the
-// engine; one that comes in while it has given its core away settles the round first.
+// engine; a thread that enters while it is in sched_yield() settles the round first.
 #ifndef HVD_RUNTIME_CORE_EXPRESS_H_
 #define HVD_RUNTIME_CORE_EXPRESS_H_
 
@@ -38,18 +38,18 @@ class Express {
         trace_(trace) {}
 
   // Announces the request, which outlives the round, as the given call of the application. False:
-  // it has to go the common way, and nothing has happened. No other thread waits in the engine.
+  // use the normal path; nothing has changed. Requires that no other thread waits in the engine.
   bool Begin(const RequestSpec& spec, uint64_t call);
 
-  // Waits for the round that the calling thread has begun, and lets go of the mutex while it gives
-  // its core away. 0: the round is over, the output complete. Otherwise the operation that it has
-  // become, because it takes long, or a peer or another thread of this rank does something else.
-  // *looked: because it takes long.
+  // Waits for the round that the calling thread has begun; releases the mutex around sched_yield().
+  // 0: the round is over, the output complete. Otherwise the handle of the operation that the round
+  // became because it took too long or a peer or another thread of this rank did something else.
+  // *looked is set if it took too long.
   Operation::Handle Wait(Mutex& mutex, WaitPolicy policy, bool* looked) HVD_REQUIRES(mutex);
 
-  // A round has begun and is neither over nor settled.
+  // A round has begun and is neither complete nor settled.
   bool open() const { return name_ != nullptr; }
-  // The round goes on the common way, as if it had begun there: announced, and nothing received.
+  // Moves an open round to the normal path, as if begun there: announced, and nothing received.
   void Settle() {
     if (open()) [[unlikely]]
       BecomeOperation();
@@ -57,9 +57,9 @@ class Express {
 
  private:
   enum class Sight : uint8_t {
-    kWaits,  // for an announcement
+    kWaits,  // an announcement is missing
     kDone,   // the round is over
-    kOther,  // a peer has announced something else first, or the world broke
+    kOther,  // a peer announced something else first, the backend refused, or the world broke
   };
 
   bool IsQuiet() const;
@@ -77,11 +77,11 @@ class Express {
   Admission& admission_;
   ProgressEngine& progress_;
   TraceLog& trace_;
-  TensorName* name_ = nullptr;  // of the round that is open
+  TensorName* name_ = nullptr;  // of the open round; null: none
   const RequestSpec* spec_ = nullptr;
   uint64_t call_ = 0;
-  uint32_t seen_ = 0;  // members whose announcement lies ready, the first ones of the group
-  Operation::Handle* settled_ = nullptr;  // of the thread that waits: what the round has become
+  uint32_t seen_ = 0;  // leading members of the group whose announcements have arrived
+  Operation::Handle* settled_ = nullptr;  // of the waiting thread: the handle if settled
 };
 
 }  // namespace hvd

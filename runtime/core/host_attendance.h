@@ -1,5 +1,5 @@
-// HostAttendance: a thread of this rank that waits for an operation works with other hosts
-// meanwhile, see Attendance. One thread at a time (the engine's lock).
+// HostAttendance: lets a thread of this rank that waits for an operation do the work with other
+// hosts meanwhile, see Attendance. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_HOST_ATTENDANCE_H_
 #define HVD_RUNTIME_CORE_HOST_ATTENDANCE_H_
 
@@ -13,28 +13,27 @@ namespace hvd {
 
 class HostAttendance {
  public:
-  // All of them outlive it.
+  // All outlive this object.
   HostAttendance(Backend& backend, ProgressEngine& progress, EngineState& state)
       : backend_(backend), progress_(progress), state_(state) {}
 
-  // Other hosts take part, and it is so small that waking another thread would take longer than its
-  // work, or it is all that is pending here. A large one beside others, and one in memory of a
-  // device, is left to the threads that do it: these negotiate the next while they work at one.
+  // True if other hosts take part and the operation is so small that waking another thread would
+  // take longer than its work, or is the only one pending here. Operations in device memory, and
+  // large ones while others are pending, are left to the backend's threads: these negotiate the
+  // next one while they work on the current one.
   bool IsFor(const Operation& op) const;
 
-  // The thread waits for this operation, which may not have started, and comes back soon. True when
-  // it is done.
+  // Called repeatedly while a thread waits for this operation, which may not have started. True
+  // when it is done.
   bool Attend(Operation* op);
-  // Where nothing else is pending here, so that the thread may wait for other hosts alone. Null: it
-  // may not.
+  // Non-null if nothing else is pending here, so that the thread may wait for other hosts only.
   Attendance* AlonePending(const Operation& op);
-  // The thread is going to sleep until its neighbours have submitted this operation: it will be
-  // back soon, and then there is something to do. Where they take longer, the other threads go on
-  // all the same.
+  // True if a thread that sleeps until the other ranks of this host have submitted this operation
+  // is expected back soon with work to do. If they take longer, the other threads continue anyway.
   bool StaysFor(const Operation& op) const;
-  // A thread has waited there.
+  // Notes that a thread has waited on `attendance`.
   void HasAttended(Attendance* attendance) { attended_ = attendance; }
-  // The thread does not come back soon.
+  // The thread will not call again soon: the other threads take over at once.
   void Rest();
 
  private:
@@ -43,7 +42,7 @@ class HostAttendance {
   Backend& backend_;
   ProgressEngine& progress_;
   EngineState& state_;
-  Attendance* attended_ = nullptr;  // since the last rest
+  Attendance* attended_ = nullptr;  // used since the last Rest
 };
 
 }  // namespace hvd

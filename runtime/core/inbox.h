@@ -1,8 +1,8 @@
-// Inbox: reads what the other ranks of this host announce, checks it, and enters it into the rounds
-// of the names.
+// Inbox: reads and checks the announcements of the other ranks of this host and enters them into
+// the rounds of the names.
 //
-// A message that this rank cannot use yet stays in the stream of its sender, and everything behind
-// it too. README.md says why that is no deadlock. One thread at a time (the engine's lock).
+// A message that this rank cannot use yet stays in its sender's stream and blocks those behind it.
+// README.md says why that cannot deadlock. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_INBOX_H_
 #define HVD_RUNTIME_CORE_INBOX_H_
 
@@ -24,7 +24,7 @@ namespace hvd {
 class Inbox {
  public:
   enum class Event : uint8_t {
-    kNone,       // no message, or one that has to wait
+    kNone,       // no message, or one that must wait
     kAnnounced,  // `member` has announced a round of `name`
     kFailed,     // failure() says why the world ends
   };
@@ -46,31 +46,31 @@ class Inbox {
   // Reads messages of the peer up to the first announcement for this rank. The announced payloads
   // lie in the message: valid until Consume, unless KeepPayloads copies them.
   Arrival Next(uint32_t peer);
-  // Gives the message of an announcement back to the peer.
+  // Releases the message of an announcement to the peer.
   void Consume(uint32_t peer);
-  // Copies the payloads that the member announced last, so that they outlive the message.
+  // Copies the payloads of the member's last announcement so that they outlive the message.
   static void KeepPayloads(TensorName* name, uint32_t member);
 
-  // The next message of the peer, which stays where it is.
+  // The kind of the peer's next message, which is not consumed.
   enum class Sight : uint8_t {
-    kNothing,   // there is none
-    kExpected,  // announces a round of the name by nothing but a payload of so many bytes
+    kNothing,   // no message
+    kExpected,  // announces a round of the name with only a payload of the given size
     kOther,
   };
   // *payload is valid until Consume.
   Sight LookFor(uint32_t peer, const TensorName& name, size_t payload_bytes,
                 std::span<const std::byte>* payload);
 
-  // Consumes everything that the peer has sent, unread.
+  // Discards everything that the peer has sent.
   void Drain(uint32_t peer);
-  // True when no message of the peer is left, not even one that waits.
+  // True if no message of the peer is left, not even one that must wait.
   bool empty(uint32_t peer);
 
-  // After kFailed: kAborted with the reason that the peer sent, or kInternal with the damage found.
+  // After kFailed: kAborted with the peer's reason, or kInternal describing a malformed message.
   const Status& failure() const { return failure_; }
 
  private:
-  // Of one record or one assembled message. kWait: it stays; kPiece: a message grew by it.
+  // Result of one record or one assembled message. kWait: it stays; kPiece: appended to a message.
   enum class Reading : uint8_t { kWait, kIgnore, kPiece, kAnnounced, kFailed };
 
   Reading ReadNext(uint32_t peer, Arrival* arrival);

@@ -1,8 +1,8 @@
-// Outbox: sends the announcements of this rank to the other ranks of its host, in order of
-// submission, and the notice that the world ends.
+// Outbox: sends this rank's announcements, in order of submission, and its abort notice to the
+// other ranks of its host.
 //
-// Announcements that find no room in the stream wait here. Nothing blocks. One thread at a time
-// (the engine's lock).
+// Announcements that do not fit into the stream are queued here. Nothing blocks. One thread at a
+// time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_OUTBOX_H_
 #define HVD_RUNTIME_CORE_OUTBOX_H_
 
@@ -19,19 +19,19 @@ class Outbox {
  public:
   Outbox(Peers& peers, NameTable& names) : peers_(peers), names_(names) {}
 
-  // Announces the operation (then op->sent is set), or queues it behind those that found no room.
+  // Announces the operation (sets op->sent), or queues it if the stream is full.
   void Announce(Operation* op);
-  // Announces the first operation of the queue and returns it. Null when the queue is empty or
-  // there is still no room.
+  // Announces the first operation of the queue and returns it. Null if the queue is empty or the
+  // stream is still full.
   Operation* AnnounceNext();
-  // The operation is over before it was announced. Does nothing if it is not in the queue.
+  // Removes an operation that ended before it was announced. No-op if it is not in the queue.
   void Withdraw(Operation* op) { std::erase(unsent_, op); }
-  // Forgets the queue, but not the abort notice.
+  // Clears the queue, but not the abort notice.
   void Clear() { unsent_.clear(); }
 
-  // Sends the reason of this rank for ending the world, now or by a later SendAbortNotice().
+  // Sends this rank's reason for ending the world, now or in a later SendAbortNotice().
   void SendAbortNotice(std::string reason);
-  // Sends the notice that found no room before, if there is one.
+  // Sends the pending notice, if any.
   void SendAbortNotice() {
     if (!abort_notice_.empty()) WriteAbortNotice();
   }

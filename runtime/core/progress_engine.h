@@ -1,6 +1,6 @@
-// ProgressEngine: takes the operations of this rank from submission to completion, whenever a
+// ProgressEngine: drives the operations of this rank from submission to completion, whenever a
 // thread calls it: announces them, receives the announcements of the peers, starts what is ready,
-// advances what has started, and fails what cannot end.
+// advances what has started and fails what cannot complete.
 //
 // Nothing here blocks or reads a clock. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_PROGRESS_ENGINE_H_
@@ -34,44 +34,44 @@ class ProgressEngine {
   ProgressEngine(Peers& peers, EngineState& state, Executor& executor, TraceLog& trace,
                  TellEnding tell_ending);
 
-  // Not ok: the engine serves no more, for this reason. CheckOpen also looks whether the world
-  // broke, and then completes what the ranks had done before and fails the rest.
+  // Not ok: the engine is closed, for this reason. CheckOpen also checks whether the world broke;
+  // if so, it completes what the ranks had finished before and fails the rest.
   const Status& closed() const { return completion_.closed(); }
   const Status& CheckOpen() {
     if (closed().ok() && peers_.broken()) FinishBroken();
     return closed();
   }
-  // No operation has started without being complete.
+  // No operation is started and incomplete.
   bool idle() const { return running_.empty(); }
-  // For those who read and write announcements themselves.
+  // For Express, which reads and writes announcements itself.
   Inbox& inbox() { return inbox_; }
-  // Something found no room in the stream to the peers.
+  // Something did not fit into the stream to the peers.
   bool has_unsent() const { return !outbox_.empty(); }
 
-  // A prepared and committed operation: from here on it can only complete.
+  // Announces a prepared and committed operation; from here on it can only complete.
   void Launch(Operation* op, const RequestSpec& spec);
 
-  // Receives and sends what can be received and sent now, and starts what that makes ready.
+  // Receives and sends what is possible now and starts operations that became ready.
   void Communicate();
-  // Does what can be done now for an operation that has started and is not done.
+  // Advances an operation that has started and is not done, as far as possible now.
   void Advance(Operation* op);
-  // The same for all such operations but `except`, which may be null.
+  // The same for all such operations except `except`, which may be null.
   void AdvanceOthers(const Operation* except);
-  // The same for those in memory of a device. True if some are left.
+  // The same for those in device memory. True if some are left.
   bool AdvanceDevices();
   void MakeProgress() {
     Communicate();
     AdvanceOthers(nullptr);
   }
 
-  // Fails operations that wait for a rank which has left and whose messages were all read.
+  // Fails operations that wait for a rank that has left and whose messages have all been read.
   void FailWhatNeedsLeavers();
-  // Ends the world on all ranks, for a reason that the others cannot find out by themselves.
+  // Ends the world on all ranks for a reason that only this rank knows.
   void EndWorld(EndCause cause, std::string reason);
   // Ends this engine only: everything in flight fails with this reason.
   void Close(std::string reason);
 
-  // Between the two, an operation that completes wakes the threads of this rank that sleep.
+  // Between these two calls, a completing operation wakes the sleeping threads of this rank.
   void BeginSleep() { completion_.BeginSleep(); }
   void EndSleep() { completion_.EndSleep(); }
 
@@ -98,7 +98,7 @@ class ProgressEngine {
   Executor& executor_;
   TraceLog& trace_;
   const TellEnding tell_ending_;
-  const uint32_t self_;   // number in Peers
+  const uint32_t self_;   // index in Peers
   const uint32_t count_;  // of ranks on this host
   Inbox inbox_;
   Outbox outbox_;

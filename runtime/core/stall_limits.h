@@ -1,5 +1,4 @@
-// StallLimits: when a wait for other ranks is worth a warning, and when it ends the world. A pure
-// decision.
+// StallLimits: when a wait for other ranks causes a warning, and when it ends the world. Pure.
 #ifndef HVD_RUNTIME_CORE_STALL_LIMITS_H_
 #define HVD_RUNTIME_CORE_STALL_LIMITS_H_
 
@@ -11,11 +10,11 @@ namespace hvd {
 enum class Stall { kNone, kWarn, kShutdown };
 
 struct StallLimits {
-  Duration warning{0};   // between two warnings about one operation; 0: none
-  Duration shutdown{0};  // of the whole wait; 0: none
+  Duration warning{0};   // between two warnings about one operation; 0: no warnings
+  Duration shutdown{0};  // limit of the whole wait; 0: none
 
-  // A thread is about to sleep for the operation, and not for the first time if `waiting_since` is
-  // set. Notes in the operation when it began to wait and when it was warned about.
+  // Call before each sleep for the operation; `waiting_since` is set from the second one on. Stores
+  // in the operation when the wait began and when it was last warned about.
   Stall Check(Operation* op, TimePoint now) const {
     if (op->waiting_since == TimePoint{}) op->waiting_since = op->warned_at = now;
     const bool too_long = shutdown.count() > 0 && now - op->waiting_since >= shutdown;

@@ -1,5 +1,5 @@
-// TraceLog: writes the engine's operations into the trace ring. While nobody asks for more, an
-// operation is one event, written when it is over. One thread at a time (the engine's lock).
+// TraceLog: writes the engine's operations into the trace ring. Unless more is requested, an
+// operation is one event, written when it completes. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_TRACE_LOG_H_
 #define HVD_RUNTIME_CORE_TRACE_LOG_H_
 
@@ -14,10 +14,10 @@ namespace hvd {
 
 class TraceLog {
  public:
-  // Writes nothing where the recorder is off.
+  // Writes nothing if the recorder is off.
   explicit TraceLog(Recorder recorder) : recorder_(recorder) {}
 
-  // Before the backend sees it: whether the activities of its data are wanted.
+  // Before the backend sees the operation: enables recording of its data activities if wanted.
   void Admitted(Operation* op) {
     op->activities.reset();
     if (recorder_.wants_all()) [[unlikely]]
@@ -25,11 +25,11 @@ class TraceLog {
   }
   // `alone`: no other operation of this rank was in flight.
   void Submitted(Operation* op, bool alone) {
-    const uint32_t round = op->name->submissions++;  // also unseen: the same on all ranks
+    const uint32_t round = op->name->submissions++;  // even if not traced: the same on all ranks
     if (recorder_.wants_all()) [[unlikely]]
       WriteSubmitted(op, round, alone);
   }
-  // The announcement of a peer: an index in name->set->group.local.
+  // A peer's announcement has arrived; `member`: its index in name->set->group.local.
   void Arrived(TensorName* name, uint32_t member) {
     if (recorder_.wants_all()) [[unlikely]]
       WriteArrived(name, member);
@@ -38,7 +38,7 @@ class TraceLog {
     if (recorder_.wants_all()) [[unlikely]]
       Write(TraceKind::kStart, op, 0);
   }
-  // Before the operation forgets its name.
+  // Call before the operation releases its name.
   void Done(Operation* op, const Status& status) {
     if (!recorder_.on()) return;
     uint16_t algorithm = 0;
@@ -49,37 +49,37 @@ class TraceLog {
     Write(TraceKind::kDone, *op, static_cast<uint32_t>(status.code()), algorithm);
     if (status.ok()) recorder_.CountOperation(op->name->bytes);
   }
-  // A whole operation that nobody has watched: not while wants_waits().
+  // A whole operation in one event; not while wants_waits().
   void Passed(TensorName* name) {
     if (!recorder_.on()) return;
     const Collective collective = name->own_detail.collective;
     Write(TraceKind::kDone, name, collective, name->set->group.size(), 0);
     recorder_.CountOperation(name->bytes);
   }
-  // Somebody wants to know how often this rank was the last one of its host.
+  // Whether to count how often this rank was the last one of its host to submit.
   bool CountsLast(const Operation& op) const {
     return recorder_.wants_waits() && op.set->group.local_to_group.size() > 1;
   }
   void CountLast() { recorder_.CountLast(); }
-  // An optimizer has made a step.
+  // An optimizer step is complete.
   void Step() {
     if (!recorder_.on()) return;
     recorder_.CountStep();
     Mark(TraceKind::kStep);
   }
-  // A commit is over.
+  // A commit is complete.
   void Committed() {
     if (recorder_.on()) Mark(TraceKind::kCommit);
   }
   void Link(uint32_t rank, uint64_t bytes, uint32_t busy_us);
-  // The operation is late enough for a warning.
+  // The operation has stalled long enough for a warning.
   void Stalled(const Operation& op, Duration waited);
-  // What WaitEnded is to be given.
+  // Pass to WaitEnded.
   struct Wait {
     bool open = false;
-    uint32_t id = 0;  // of the event; 0: there is none
+    uint32_t id = 0;  // of the event; 0: none
   };
-  // A thread of the application begins to wait for an operation that is not done.
+  // An application thread begins to wait for an operation that is not done.
   Wait WaitBegun(const Operation& op);
   void WaitEnded(Wait wait) {
     if (wait.open) EndWait(wait.id);
@@ -104,7 +104,7 @@ class TraceLog {
     record.status = status;
     recorder_.Write(record);
   }
-  // Those since the last call.
+  // The activities since the last call.
   void WriteActivities(Operation* op);
   void WriteSubmitted(Operation* op, uint32_t round, bool alone);
   void WriteArrived(TensorName* name, uint32_t member);

@@ -1,5 +1,5 @@
-// WaitNotes: what an engine notes on the rank's StallBoard: the threads that submit, and those that
-// wait for long. Without a board nothing. One thread at a time (the engine's lock).
+// WaitNotes: records on the rank's StallBoard which threads submit and which have waited long.
+// Without a board a no-op. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_WAIT_NOTES_H_
 #define HVD_RUNTIME_CORE_WAIT_NOTES_H_
 
@@ -19,18 +19,18 @@ namespace hvd {
 
 class WaitNotes {
  public:
-  // `board` may be null, and else outlives this object.
+  // `board` may be null; otherwise it outlives this object.
   WaitNotes(StallBoard* board, Duration warning, Duration shutdown);
 
   bool on() const { return board_ != nullptr; }
-  // The calling thread submits.
+  // The calling thread submits an operation.
   void NoteSubmitter() {
     if (board_ != nullptr && ::pthread_self() != submitter_) AddSubmitter();
   }
   // The calling thread has waited for the operation since `op.waiting_since`.
   void NoteWait(const Operation& op, const AwaitedRanks& awaited, EngineState& state,
                 TimePoint now);
-  // It does not wait any more.
+  // The calling thread has stopped waiting.
   void EndWait() {
     if (noted_) ClearWait();
   }
@@ -41,8 +41,8 @@ class WaitNotes {
 
   StallBoard* const board_;
   ::pthread_t submitter_{};           // the last one
-  std::vector<uint32_t> submitters_;  // all of them, by the kernel's numbers
-  bool noted_ = false;                // some thread has noted a wait
+  std::vector<uint32_t> submitters_;  // all of them, by kernel thread id
+  bool noted_ = false;                // a wait was recorded at least once
 };
 
 }  // namespace hvd

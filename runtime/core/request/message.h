@@ -1,9 +1,9 @@
-// Message: a request as it travels between ranks.
+// Message: the encoding of a request between ranks.
 //
-// A head; then the detail if any, padded to 8 bytes; then the descriptors of the second and further
-// tensors of a group; then the payloads of all tensors one after the other. With the frame of the
-// stream the head fills one cache line, so that a tiny tensor costs one line. A message too large
-// for one record travels in pieces.
+// Layout: a head; the detail if any, padded to 8 bytes; the descriptors of the tensors of a group
+// after the first; the payloads of all tensors, concatenated. With the frame of the stream the head
+// fills one cache line, so that a tiny tensor costs one line. A message too large for one record is
+// sent in pieces.
 #ifndef HVD_RUNTIME_CORE_REQUEST_MESSAGE_H_
 #define HVD_RUNTIME_CORE_REQUEST_MESSAGE_H_
 
@@ -23,17 +23,17 @@ namespace hvd {
 enum class MessageKind : uint8_t {
   kRequest = 0,
   kPiece = 1,  // words: bytes of the whole message, offset of this piece; the payload is the piece
-  kAbort = 2,  // the world cannot go on; the payload is the sentence
+  kAbort = 2,  // the world is broken; the payload is the reason
 };
 
 struct MessageHead {
-  uint32_t name_id;        // the sender's number of the name; a detail (re)defines it
-  uint32_t detail_bytes;   // 0: as sent before
-  uint32_t payload_bytes;  // of the first tensor, behind the detail and the descriptors
+  uint32_t name_id;        // the sender's number for the name; a detail (re)defines it
+  uint32_t detail_bytes;   // 0: unchanged
+  uint32_t payload_bytes;  // of the first tensor, after the detail and the descriptors
   MessageKind kind;
-  uint8_t tiny_bytes;         // of a payload that travels in `words`; then payload_bytes is 0
+  uint8_t tiny_bytes;         // size of a payload sent in `words`; payload_bytes is then 0
   uint16_t more_descriptors;  // tensors after the first
-  uint64_t words[4];          // of the descriptor of the first tensor, or its tiny payload
+  uint64_t words[4];          // the descriptor of the first tensor, or its tiny payload
 };
 static_assert(sizeof(MessageHead) == 48);
 
@@ -43,7 +43,7 @@ struct MoreDescriptors {
 };
 static_assert(sizeof(MoreDescriptors) == 40);
 
-// A request to write. `first` is never null.
+// A request to encode. `first` is never null.
 struct OutgoingRequest {
   uint32_t name_id = 0;
   std::string_view detail;
@@ -55,7 +55,7 @@ size_t BytesOf(const OutgoingRequest& request);
 // `place` has BytesOf(request) bytes.
 void Write(const OutgoingRequest& request, std::span<std::byte> place);
 
-// A request as it was read: views into the message.
+// A decoded request: views into the message.
 struct IncomingRequest {
   MessageHead head;
   std::string_view detail;
@@ -63,14 +63,14 @@ struct IncomingRequest {
   std::span<const std::byte> payloads;     // of all tensors
 };
 
-// kInvalidArgument for anything Write does not write.
+// kInvalidArgument for anything Write does not produce.
 Status Read(std::span<const std::byte> message, IncomingRequest* request);
 
-// True for a request without a detail and of one tensor, whose payload has so many bytes; then
-// *payload is a view of it in the message.
+// True for a request of one tensor without a detail whose payload has `payload_bytes` bytes;
+// *payload is then a view of it in the message.
 bool IsPayloadOnly(std::span<const std::byte> message, size_t payload_bytes,
                    std::span<const std::byte>* payload);
-// Of a request.
+// The name_id of a request.
 inline uint32_t NumberIn(std::span<const std::byte> message) {
   uint32_t number;
   std::memcpy(&number, message.data() + offsetof(MessageHead, name_id), sizeof number);
@@ -82,11 +82,11 @@ inline uint32_t NumberIn(std::span<const std::byte> message) {
 void ReadDescriptors(const IncomingRequest& request, BufferDescriptor* first,
                      RecordVector<BufferDescriptor>* more);
 
-// A message that arrives in pieces. A sender may give up in the middle: the next first piece begins
-// anew.
+// A message that arrives in pieces. A sender may stop in the middle: the next first piece starts
+// over.
 class Assembly {
  public:
-  // kInvalidArgument for a piece that does not follow the one before.
+  // kInvalidArgument for a piece that does not follow the previous one.
   Status Add(const MessageHead& head, std::span<const std::byte> piece);
   bool complete() const { return total_ != 0 && bytes_.size() == total_; }
   std::span<const std::byte> bytes() const { return bytes_; }

@@ -1,4 +1,4 @@
-// Names and numbers of a request as messages show them.
+// Formats names and shapes of a request for messages.
 #ifndef HVD_RUNTIME_CORE_REQUEST_REQUEST_TEXT_H_
 #define HVD_RUNTIME_CORE_REQUEST_REQUEST_TEXT_H_
 
@@ -9,7 +9,7 @@
 
 namespace hvd {
 
-// 'name', cut when it is long.
+// 'name', truncated if it is long.
 std::string Quoted(std::string_view name);
 
 // "[3, 4]"; with `any_rows` "[*, 4]".

@@ -1,5 +1,5 @@
-// CallbackQueue: the operations whose end is reported by a callback: those that are not done, and
-// those that are done and not reported. One thread at a time (the engine's lock).
+// CallbackQueue: the operations with a callback: those that are not done, and those that are done
+// but not yet reported. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_STATE_CALLBACK_QUEUE_H_
 #define HVD_RUNTIME_CORE_STATE_CALLBACK_QUEUE_H_
 
@@ -14,7 +14,7 @@ class CallbackQueue {
  public:
   bool has_done() const { return !done_.empty(); }
 
-  // The operation, done or not, has a callback from here on.
+  // Gives the operation, done or not, a callback.
   void Add(Operation* op, DoneCallback callback) {
     op->callback = callback;
     if (op->done)
@@ -23,13 +23,13 @@ class CallbackQueue {
       pending_.push_back(op);
   }
 
-  // It is done.
+  // A pending operation is done.
   void NoteDone(Operation* op) {
     std::erase(pending_, op);
     done_.push_back(op);
   }
 
-  // The first that was done; null if there is none.
+  // The one that was done first; null if there is none.
   Operation* Pop() {
     if (done_.empty()) return nullptr;
     Operation* op = done_.front();
@@ -37,7 +37,7 @@ class CallbackQueue {
     return op;
   }
 
-  // The first that is not done; null if there is none.
+  // The oldest that is not done; null if there is none.
   Operation* oldest() const { return pending_.empty() ? nullptr : pending_.front(); }
 
  private:

@@ -1,4 +1,4 @@
-// EngineState: the tables that the parts of one engine share. One thread at a time (the engine's
+// EngineState: the tables shared by the parts of one engine. One thread at a time (the engine's
 // lock).
 #ifndef HVD_RUNTIME_CORE_STATE_ENGINE_STATE_H_
 #define HVD_RUNTIME_CORE_STATE_ENGINE_STATE_H_
@@ -23,7 +23,7 @@ namespace hvd {
 // The operation of this rank that ended last, and how many have ended.
 struct LastFinished {
   uint64_t count = 0;
-  char name[64] = "";  // cut
+  char name[64] = "";  // truncated
 
   void Note(std::string_view text) {
     ++count;
@@ -34,8 +34,8 @@ struct LastFinished {
 };
 
 struct EngineState {
-  // `world` is set 0 as this rank sees it; `self` and `peers`: this rank's number among the ranks
-  // of its host, and how many there are; `handles_given`: see OperationTable.
+  // `world` is set 0 as this rank sees it; `self`: this rank's index among the `peers` ranks of its
+  // host; `handles_given`: see OperationTable.
   EngineState(Group world, uint32_t self, uint32_t peers, uint32_t handles_given)
       : sets(std::move(world)),
         names(peers),

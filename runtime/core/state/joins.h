@@ -1,8 +1,8 @@
-// Joins: the ranks of this host that have called hvd_join and wait for all others to do so.
+// Joins: the ranks of this host that have called hvd_join and wait for all others to join.
 //
-// A rank that has joined takes part in every round of the others without data, until all ranks have
-// joined. Every rank sees a peer join at the same position of the peer's stream, so all ranks count
-// the same members in each round. One thread at a time (the engine's lock).
+// A joined rank takes part in every round of the others without data until all ranks have joined.
+// Every rank sees a peer's join at the same position of the peer's stream, so all ranks count the
+// same members in each round. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_STATE_JOINS_H_
 #define HVD_RUNTIME_CORE_STATE_JOINS_H_
 
@@ -19,7 +19,7 @@ struct TensorName;
 
 class Joins {
  public:
-  // `peers`: ranks of this host; `self`: this rank's number among them.
+  // `peers`: number of ranks on this host; `self`: this rank's index among them.
   Joins(uint32_t peers, uint32_t self) : self_(self), joined_(peers, 0) {}
 
   bool any() const { return count_ != 0; }
@@ -27,19 +27,19 @@ class Joins {
   bool self() const { return Has(self_); }
 
   void Note(uint32_t peer);
-  // All ranks have joined: the join is over, and each of them takes part again.
+  // All ranks have joined: the join is complete and each of them takes part again.
   void Clear();
 
-  // Members other than this rank that have joined without announcing this round.
+  // Number of members other than this rank that have joined without announcing this round.
   uint32_t AbsentMembers(const TensorName& name) const;
 
-  // Ok unless the operation of this round needs the members that have joined. The round is one that
-  // this rank has submitted.
+  // An error if the operation of this round needs members that have joined. This rank has submitted
+  // the round.
   Status CheckAbsent(const TensorName& name) const;
 
-  // The time at which this rank joins, in its announcement of the join.
+  // Stores the time at which this rank joins in its announcement.
   static void Stamp(Operation* join, TimePoint now);
-  // The member of this host with the latest stamp; of equal stamps, the one with the highest rank.
+  // The member on this host with the latest stamp; among equal stamps, the highest rank.
   static uint32_t LastJoined(const TensorName& name);
 
  private:

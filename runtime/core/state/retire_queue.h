@@ -1,8 +1,8 @@
-// RetireQueue: operations that are done and not retired yet.
+// RetireQueue: operations that are done but not retired.
 //
-// A name is in flight until a later call of the application has looked for duplicates, also when
-// the work was done at once. So a program sees the same, no matter which rank came last and what
-// the runtime thread did meanwhile. One thread at a time (the engine's lock).
+// A name stays in flight until a later call of the application has checked for duplicates, even if
+// the work completed immediately. So a program sees the same behaviour no matter which rank came
+// last and what the runtime thread did meanwhile. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_STATE_RETIRE_QUEUE_H_
 #define HVD_RUNTIME_CORE_STATE_RETIRE_QUEUE_H_
 
@@ -19,7 +19,7 @@ class RetireQueue {
  public:
   explicit RetireQueue(NameTable& names) : names_(names) {}
 
-  // The operation is done: its name is kept until it is retired.
+  // The operation is done: its name stays taken until it is retired.
   void Add(Operation* op) {
     TensorName* name = std::exchange(op->name, nullptr);
     name->operation = nullptr;
@@ -28,13 +28,13 @@ class RetireQueue {
     done_.push_back(op);
   }
 
-  // Retires the operations that were submitted up to this call, which frees their names. Those that
-  // other threads have submitted since keep theirs until the next call of such a thread.
+  // Retires the operations submitted up to this call, which frees their names. Those submitted
+  // later by other threads keep their names until a later call.
   void RetireUpTo(uint64_t call) {
     if (!done_.empty()) RetireSome(call);
   }
 
-  // Retires this one, which is done, if it is not retired yet.
+  // Retires this operation, which is done, unless it is retired already.
   void Retire(Operation* op);
 
  private:
