@@ -1,6 +1,6 @@
-// The backends by the names that programs ask for (hvd_built, hvd_enabled): whether each can be
-// loaded, when a world uses it, of which worlds it connects the hosts, and how it is opened. A new
-// backend is a new row, and nothing else here.
+// The backends by the names used with hvd_built and hvd_enabled: whether each can be loaded, when a
+// world uses it, whether it connects the hosts of a world, and how it is opened. A new backend
+// needs only a new row here.
 #ifndef HVD_RUNTIME_API_BACKEND_LIST_H_
 #define HVD_RUNTIME_API_BACKEND_LIST_H_
 
@@ -17,37 +17,37 @@
 
 namespace hvd {
 
-// Of a world and of this process.
+// Facts about a world and this process.
 struct BackendFacts {
   bool several_hosts = false;
   bool over_mpi = false;    // MPI connects the ranks
-  bool mpi_beside = false;  // it does not, and started them all the same
+  bool mpi_beside = false;  // MPI started the ranks but does not connect them
   bool mpi_threads = false;
-  bool cuda = false, nccl = false;  // loaded, and used
+  bool cuda = false, nccl = false;  // loaded and used
 };
 
-// What a backend is opened with that connects hosts.
+// Arguments for opening a backend that connects hosts.
 struct InterHostOpening {
   const InterHostOptions& options;
-  KvStore& directory;  // outlives what is opened
+  KvStore& directory;  // outlives the opened backend
   MpiWorld* mpi;       // null: the world is not over MPI
 };
 
 struct BackendRow {
   std::string_view name;
-  // 0: it cannot be loaded. Of "nccl" its version.
+  // 0: cannot be loaded. For "nccl": its version.
   int32_t (*built)();
   bool (*used)(const BackendFacts& facts);
-  // Whether it connects the hosts of such a world of several, which one row alone does, and how it
-  // is opened then. Null: it connects no hosts.
+  // Whether it connects the hosts of such a multi-host world (true for exactly one row), and how it
+  // is then opened. Null: never connects hosts.
   bool (*connects)(const BackendFacts& facts) = nullptr;
   Result<std::unique_ptr<InterHostComm>> (*open)(const InterHostOpening& opening) = nullptr;
 };
 
 std::span<const BackendRow> BackendRows();
-// Null: there is none of this name.
+// Null: no backend of this name.
 const BackendRow* FindBackend(std::string_view name);
-// The one that connects the hosts of such a world, by its row; null: there is one host. Pure.
+// The row that connects the hosts of such a world; null: a single host. Pure.
 const BackendRow* InterHostBackend(const BackendFacts& facts);
 
 }  // namespace hvd

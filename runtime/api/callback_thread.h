@@ -1,5 +1,5 @@
-// CallbackThread: waits for the operations of a session that have a callback, and calls it. It
-// starts with the first such operation and sleeps while none is in flight.
+// CallbackThread: waits for the operations of a session that have a callback and runs the
+// callbacks. The thread starts with the first such operation and sleeps while none is in flight.
 #ifndef HVD_RUNTIME_API_CALLBACK_THREAD_H_
 #define HVD_RUNTIME_API_CALLBACK_THREAD_H_
 
@@ -22,13 +22,14 @@ class CallbackThread {
   ~CallbackThread() { Stop(); }
   CallbackThread(const CallbackThread&) = delete;
 
-  // The calling thread is inside a callback, so it must not end the session.
+  // Whether the calling thread is inside a callback; it must not end the session then.
   static bool IsCalling();
 
-  // Submits the request of hvd_submit, whose end `request.on_done` receives. An error: it is never
-  // called.
+  // Submits the request of hvd_submit; `request.on_done` is called at its end, but not if this
+  // returns an error.
   Status Submit(const RequestSpec& spec, const hvd_request& request);
-  // Returns when every callback has returned. The engine is closed, and nothing is submitted.
+  // Returns when every callback has returned. Requires that the engine is closed and nothing is
+  // being submitted.
   void Stop();
 
  private:
@@ -41,7 +42,7 @@ class CallbackThread {
   std::atomic<uint32_t> submitted_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> started_{false};
-  Mutex mutex_;  // of a start
+  Mutex mutex_;  // serialises Start
   std::thread thread_;
 };
 

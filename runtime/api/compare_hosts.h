@@ -1,5 +1,5 @@
-// The requests of hosts for one operation, compared as the members of one host are by their
-// engines.
+// Compares the requests of several hosts for one operation, by the rules that engines use within a
+// host (CompareDetails).
 #ifndef HVD_RUNTIME_API_COMPARE_HOSTS_H_
 #define HVD_RUNTIME_API_COMPARE_HOSTS_H_
 

@@ -12,11 +12,11 @@
 
 namespace hvd {
 
-// kInvalidArgument with the variable and its value where one cannot be read. The wait policy is
-// left to the world.
+// kInvalidArgument with the variable and its value if one cannot be parsed. The wait policy depends
+// on the world and is not set here.
 Result<EngineOptions> EngineOptionsFromEnv();
 
-// The settings of the work between hosts.
+// Settings for communication between hosts.
 struct HostsSettings {
   uint64_t fusion_bytes = 128 << 20;            // HOROVOD_FUSION_THRESHOLD
   Duration timeout = std::chrono::seconds(30);  // HOROVOD_GLOO_TIMEOUT_SECONDS
@@ -24,30 +24,30 @@ struct HostsSettings {
 };
 Result<HostsSettings> HostsSettingsFromEnv();
 
-// The settings of the work inside a host. The runtime chooses those that are not given.
+// Settings for communication within a host. The runtime chooses those that are not set.
 struct OneHostSettings {
-  uint32_t chunk_kib = 0;                 // HVD_CHUNK_KIB; 0: not given
+  uint32_t chunk_kib = 0;                 // HVD_CHUNK_KIB; 0: not set
   std::optional<uint32_t> spins, yields;  // HVD_WAIT_SPINS, HVD_WAIT_YIELDS
   std::optional<uint64_t> ring_from;      // bytes: HVD_RING_FROM_KIB
   bool tuned = false;  // HOROVOD_AUTOTUNE: the agent may change them while the job runs
 };
 Result<OneHostSettings> OneHostSettingsFromEnv();
 
-// The settings for tensors on GPUs from the environment: HOROVOD_GPU_STAGED (1: they go through the
-// memory of the host), HOROVOD_GPU_REGISTERED_BUFFERS (1: small ones are packed in memory that is
-// registered with NCCL), HOROVOD_GPU_GRAPHS (1: batches of these that come again are launched as
-// CUDA graphs), HOROVOD_NVTX_RANGES (1: a profiler sees operations as ranges),
-// HOROVOD_ENABLE_ASYNC_COMPLETION (0: an operation by NCCL is done only when the GPU is), and
-// NCCL's own NCCL_HOSTID, by which processes that share a GPU pass for ranks of different hosts.
+// The settings for GPU tensors from the environment: HOROVOD_GPU_STAGED (1: through host memory),
+// HOROVOD_GPU_REGISTERED_BUFFERS (1: pack small tensors in buffers registered with NCCL),
+// HOROVOD_GPU_GRAPHS (1: launch repeated batches of these as CUDA graphs), HOROVOD_NVTX_RANGES (1:
+// emit NVTX ranges for operations), HOROVOD_ENABLE_ASYNC_COMPLETION (0: an NCCL operation is done
+// only when the GPU has finished it), and NCCL's own NCCL_HOSTID, which makes processes that share
+// a GPU appear as ranks of different hosts.
 void AddDeviceSettingsFromEnv(CudaBackendOptions* options);
 
-// HOROVOD_MPI_THREADS_DISABLE: one thread makes all calls to MPI.
+// HOROVOD_MPI_THREADS_DISABLE: all MPI calls are made from one thread.
 Result<bool> MpiThreadsDisabled();
 
-// The cores that the ranks of this host may use together.
+// Number of cores that the ranks of this host may use together.
 uint32_t AllowedCores();
 
-// Bytes of the second-level cache of a core; 0 where the system does not say.
+// Size of a core's L2 cache in bytes; 0 if unknown.
 size_t SecondLevelCacheBytes();
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// HostsSession: the parts that a world of several hosts has beside those of one: the connections
-// between hosts, and the backend that uses them.
+// HostsSession: the additional parts of a multi-host world: the connections between hosts and the
+// backend that uses them.
 #ifndef HVD_RUNTIME_API_HOSTS_SESSION_H_
 #define HVD_RUNTIME_API_HOSTS_SESSION_H_
 
@@ -23,28 +23,28 @@ Group WorldGroup(const World& world);
 
 class HostsSession {
  public:
-  // Connects with other hosts, by `mpi` unless it is null; null for a world on one host.
-  // kUnsupported with the reason where hosts cannot be connected.
+  // Connects to the other hosts, over `mpi` unless it is null; returns null for a world on one
+  // host. kUnsupported with the reason if hosts cannot be connected.
   static Result<std::unique_ptr<InterHostComm>> Connect(const World& world, Bootstrap& bootstrap,
                                                         MpiWorld* mpi);
 
-  // Everything given outlives the session.
+  // All arguments passed by reference outlive the session.
   HostsSession(const World& world, std::unique_ptr<InterHostComm> comm, Peers& peers,
                Backend& one_host, SharedHeap& heap, SharedMemoryMap& peer_memory,
                const EngineOptions& engine, bool over_mpi);
 
   Backend& backend() { return backend_; }
-  // For the runtime thread: ends what waits for other hosts once the world is broken, and tells the
-  // launcher of hosts of which nothing is heard.
+  // For the runtime thread: once the world is broken, aborts what waits for other hosts; reports
+  // silent hosts to the launcher.
   void PollAgent(Bootstrap& bootstrap);
-  // The traffic with other hosts since the last call; nothing while that is little or was a moment
-  // ago.
+  // The traffic with other hosts since the last call; empty if there was little, or if the last
+  // call was less than a second ago.
   std::vector<InterHostLink> NewOnLinks(TimePoint now);
-  // Why the work with other hosts broke off; "" while it goes on.
+  // Why communication with other hosts failed; "" if it has not.
   std::string Failure() { return backend_.failure().message(); }
-  // Says goodbye to the other hosts. Nothing may be in flight.
+  // Leaves the other hosts in an orderly way. Nothing may be in flight.
   void Leave() { backend_.Leave(); }
-  // After Leave, when PollAgent is called no more.
+  // Call after Leave, once PollAgent is no longer called.
   void Disconnect() { comm_.reset(); }
 
  private:
@@ -56,9 +56,9 @@ class HostsSession {
 
   bool aborted_ = false;
   const uint32_t rank_;
-  std::vector<InterHostSilence> told_;  // that are not over
+  std::vector<InterHostSilence> told_;  // reported and not over
   uint32_t told_so_far_ = 0;
-  std::map<uint32_t, InterHostLink> noted_;  // sums of the links, by rank
+  std::map<uint32_t, InterHostLink> noted_;  // totals of the links, by rank
   TimePoint next_links_{};
 };
 

@@ -1,4 +1,4 @@
-// The options that hvd_init was given.
+// The options passed to hvd_init.
 #ifndef HVD_RUNTIME_API_INIT_OPTIONS_H_
 #define HVD_RUNTIME_API_INIT_OPTIONS_H_
 
@@ -11,10 +11,9 @@ namespace hvd {
 
 struct InitOptions {
   Duration timeout{0};                              // <= 0: no limit of its own
-  std::vector<std::vector<uint32_t>> process_sets;  // world ranks; they get the ids 1, 2, ...
-  const void* mpi_comm = nullptr;                   // an MPI_Comm* whose ranks are to be the world
-  // These of the ranks that were started are to be the world; ascending, none twice. Empty: all of
-  // them.
+  std::vector<std::vector<uint32_t>> process_sets;  // world ranks; the sets get the ids 1, 2, ...
+  const void* mpi_comm = nullptr;                   // an MPI_Comm* whose ranks form the world
+  // The started ranks that form the world, ascending, without duplicates. Empty: all.
   std::vector<uint32_t> ranks;
 };
 

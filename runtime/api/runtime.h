@@ -1,7 +1,7 @@
-// Runtime: the state behind the C ABI of this process; the only global of the repository.
+// Runtime: the process-wide state behind the C ABI; the only global of the repository.
 //
-// Calls into a session count themselves (SessionRef), so that a shutdown in one thread waits for
-// the others to come out.
+// Calls into a session are counted (SessionRef), so that a shutdown in one thread waits until those
+// of other threads have returned.
 #ifndef HVD_RUNTIME_API_RUNTIME_H_
 #define HVD_RUNTIME_API_RUNTIME_H_
 
@@ -20,22 +20,22 @@ namespace hvd {
 
 class Runtime {
  public:
-  // Made at first use, never destroyed (threads may outlive static destructors).
+  // Created at first use, never destroyed (threads may outlive static destructors).
   static Runtime& Get();
-  // The runtime if Get was ever called, else null.
+  // The runtime if Get has been called, else null.
   static Runtime* Existing();
 
   Status Init(const InitOptions& options);
   void Shutdown();
-  // As hvd_note_stacks; for the sessions to come.
+  // See hvd_note_stacks; for later sessions.
   void NoteStacks(uint32_t signal, uint32_t fd) {
     stack_signal_.store(signal, std::memory_order_relaxed);
     stack_fd_.store(fd, std::memory_order_relaxed);
   }
-  // At the end of a process that ends with this code.
+  // Called at the exit of the process, with its exit code.
   void Finish(int code);
 
-  // Set in a child forked from this process: nothing here belongs to it.
+  // True in a forked child, which owns nothing of this state.
   bool forked() const { return forked_.load(std::memory_order_relaxed); }
   SharedHeap& heap() { return heap_; }
   // True for a handle of a world that was shut down.
@@ -47,10 +47,11 @@ class Runtime {
  private:
   friend class SessionRef;
   Runtime();
-  // Joins one world; kInProgress: it broke at once, and another one will follow.
+  // Joins one world; kInProgress: it broke while joining, and another one will follow.
   Status OpenSession(const InitOptions& options, EngineOptions engine) HVD_REQUIRES(mutex_);
   void CloseSession() HVD_REQUIRES(mutex_);
-  // Around a fork: the first takes locks that the others release, which clang cannot follow.
+  // Around a fork: PrepareFork acquires locks that the others release, which clang's analysis
+  // cannot follow.
   void PrepareFork() HVD_NO_THREAD_SAFETY_ANALYSIS;
   void AfterForkInParent() HVD_NO_THREAD_SAFETY_ANALYSIS;
   void AfterForkInChild() HVD_NO_THREAD_SAFETY_ANALYSIS;
@@ -58,20 +59,20 @@ class Runtime {
 
   WorldJoiner joiner_;
   SharedHeap heap_;
-  Mutex mutex_;  // Init and Shutdown, one at a time
-  // A call that changes owned_ holds this as well, and so does a fork. Init waits for others
-  // without it: MPI_Init may fork.
+  Mutex mutex_;  // serialises Init and Shutdown
+  // Also held by calls that change owned_, and by a fork. Init waits for other ranks without it:
+  // MPI_Init may fork.
   Mutex state_;
   // Changed with state_ held as well.
   std::unique_ptr<Session> owned_ HVD_GUARDED_BY(mutex_);
   std::atomic<Session*> session_{nullptr};  // owned_ while it accepts calls
   std::atomic<uint32_t> users_{0};          // calls inside the session
-  std::atomic<uint32_t> handles_given_{0};  // by sessions that are over
+  std::atomic<uint32_t> handles_given_{0};  // by past sessions
   std::atomic<bool> forked_{false};
   std::atomic<uint32_t> stack_signal_{0}, stack_fd_{0};
 };
 
-// The current session for the length of one call; empty when not initialised.
+// The current session for the duration of one call; empty if not initialised.
 class SessionRef {
  public:
   SessionRef() : runtime_(Runtime::Get()) {

@@ -1,6 +1,6 @@
-// SegmentSwitch: the memory of this process outlives its worlds, but which agent shares it is known
-// only when a world is found. Until then there is no shared memory, and once some was shared its
-// source stays the same. Thread-safe.
+// SegmentSwitch: a SegmentSource whose underlying source is set later. The memory of this process
+// outlives its worlds, but the agent that shares it is known only once a world is found. Until then
+// no shared memory can be allocated; after the first allocation the source is fixed. Thread-safe.
 #ifndef HVD_RUNTIME_API_SEGMENT_SWITCH_H_
 #define HVD_RUNTIME_API_SEGMENT_SWITCH_H_
 
@@ -12,14 +12,15 @@ namespace hvd {
 
 class SegmentSwitch final : public SegmentSource {
  public:
-  // False when memory of another source is in use. `source` outlives its use; null: none.
+  // Sets the source; false if memory of another source is in use. `source` outlives its use; null:
+  // none.
   bool Point(SegmentSource* source) {
     MutexLock lock(mutex_);
     if (source_ != source && used_) return false;
     source_ = source;
     return true;
   }
-  // Memory was shared, so that Point cannot change anything any more.
+  // Memory was allocated, so Point can no longer change the source.
   bool used() const {
     MutexLock lock(mutex_);
     return used_;

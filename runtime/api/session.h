@@ -25,23 +25,23 @@ namespace hvd {
 
 class Session {
  public:
-  // Takes part in the world from here on. `bootstrap` and `heap` outlive the session. kInProgress:
-  // an elastic world broke before this rank was connected with it; another one will follow.
+  // Joins the world. `bootstrap` and `heap` outlive the session. kInProgress: an elastic world
+  // broke before this rank was connected; another one will follow.
   static Result<std::unique_ptr<Session>> Open(Membership member, Bootstrap& bootstrap,
                                                SharedHeap& heap, const EngineOptions& options);
 
-  // Leaves the world, failing what is in flight. No call may be inside engine() any more; see
+  // Leaves the world and fails what is in flight. No call may be inside engine() any more; see
   // FailPending.
   ~Session();
   Session(const Session&) = delete;
 
-  // Makes every waiting thread return; afterwards nothing new is accepted.
+  // Makes every waiting thread return; later submissions are refused.
   void FailPending() { Close("hvd.shutdown() was called on this rank"); }
-  // The same, before a shutdown that is still to come.
+  // The same, ahead of a later shutdown.
   void GiveUp() { Close("this rank has given up the world"); }
 
-  // On all ranks alike; the ids are 1, 2, ... in a new session. Blocks until all ranks have come
-  // here. In an elastic world they are what SetsWithin leaves of them.
+  // Collective, with the same arguments on all ranks; blocks until all ranks have called it. In a
+  // new session the ids are 1, 2, ... In an elastic world the sets are reduced by SetsWithin.
   // kInProgress: an elastic world broke meanwhile; another one will follow.
   Status AddProcessSets(const std::vector<std::vector<uint32_t>>& given);
 
@@ -50,15 +50,16 @@ class Session {
   CommitPoint& commits() { return commits_; }
   const CommitPoint& commits() const { return commits_; }
   const World& world() const { return world_; }
-  // Tells the agent of the rank's StallBoard where the stacks of this process are to be had.
+  // Stores on the rank's StallBoard how the agent gets the stacks of this process
+  // (hvd_note_stacks).
   void NoteStacks(uint32_t signal, uint32_t fd) const;
-  // Which backends the world uses.
+  // Facts that determine which backends the world uses.
   BackendFacts backend_facts() const;
-  // Why the world broke; "" while it can go on, and after others left it.
+  // Why the world broke; "" if it did not, or if others have left it.
   std::string Failure() const;
   SharedMemoryMap& peer_memory() { return peer_memory_; }
 
-  // kUnsupported where the job was not started for it (HOROVOD_TIMELINE).
+  // kUnsupported if the job was not started with HOROVOD_TIMELINE.
   Status StartTimeline(const std::string& path, bool mark_cycles);
   void StopTimeline() { timeline_.Stop(); }
 

@@ -1,8 +1,8 @@
-// TimelineSession: the timeline that a process of the job writes itself: because the script called
-// hvd.start_timeline(), or because HOROVOD_TIMELINE names a file and no hvdrun collects. Rank 0
-// writes; it reads the trace rings of all ranks of its host, which lie in the page of the world.
+// TimelineSession: the timeline written by a rank itself, because the script called
+// hvd.start_timeline() or HOROVOD_TIMELINE names a file and no hvdrun collects it. Rank 0 writes;
+// it reads the trace rings of all ranks of its host from the job page.
 //
-// A thread reads while a file is open. Thread-safe.
+// A thread reads the rings while a file is open. Thread-safe.
 #ifndef HVD_RUNTIME_API_TIMELINE_SESSION_H_
 #define HVD_RUNTIME_API_TIMELINE_SESSION_H_
 
@@ -21,7 +21,7 @@
 
 namespace hvd {
 
-// The choice about timelines in the environment when the world begins.
+// The timeline settings in the environment when the world begins.
 struct TimelineChoice {
   std::string path;  // HOROVOD_TIMELINE names this file; empty: none
   bool mark_cycles = false;
@@ -36,11 +36,11 @@ class TimelineSession {
   ~TimelineSession() { Stop(); }
   TimelineSession(const TimelineSession&) = delete;
 
-  // From now on events go to this file, which is emptied; the same path as before: nothing
-  // happens. Returns when the ranks of this host know. Does nothing on other ranks than 0. Not ok:
+  // Starts writing events to this file, which is truncated; no-op if it is already being written.
+  // Returns when the ranks of this host are tracing. Does nothing on ranks other than 0. Not ok:
   // the file cannot be written.
   Status Start(const std::string& path, bool mark_cycles);
-  // Everything recorded so far is in the file, which is complete, when this returns.
+  // Writes everything recorded so far and completes the file.
   void Stop();
 
  private:
@@ -60,7 +60,7 @@ class TimelineSession {
   TickClock clock_ HVD_GUARDED_BY(mutex_);
   std::vector<TraceRecord> records_ HVD_GUARDED_BY(mutex_);  // scratch
   bool stopping_ HVD_GUARDED_BY(mutex_) = false;
-  Mutex thread_mutex_;  // Start and Stop, one at a time
+  Mutex thread_mutex_;  // serialises Start and Stop
   std::thread thread_ HVD_GUARDED_BY(thread_mutex_);
 };
 

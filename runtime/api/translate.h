@@ -1,5 +1,5 @@
-// Structs of hvd.h into the runtime's own types and back. A caller built against an older hvd.h has
-// smaller structs; a field that it does not know is read as 0.
+// Converts the structs of hvd.h to the runtime's own types and back. A caller built against an
+// older hvd.h has smaller structs; fields that it lacks are read as 0.
 #ifndef HVD_RUNTIME_API_TRANSLATE_H_
 #define HVD_RUNTIME_API_TRANSLATE_H_
 
@@ -16,22 +16,22 @@
 
 namespace hvd {
 
-// The memory that a RequestSpec views and the caller does not hold.
+// Memory viewed by a RequestSpec that is not the caller's.
 struct RequestMemory {
   std::vector<TensorSpec> group;
 };
 
-// Views stay views.
+// *spec views the caller's memory and *memory.
 Status ReadRequest(const hvd_request* request, RequestMemory* memory, RequestSpec* spec);
 
-// The caller knows on_done, and has set it.
+// Whether the caller's struct has on_done and it is set.
 bool HasCallback(const hvd_request* request);
 
 Status ReadInitOptions(const hvd_init_options* options, InitOptions* read);
 
-// Ok when Store can write into it.
+// Ok if Store can write into it.
 Status CheckResult(const hvd_result* result);
-// Gives what there is room for; `heap` takes back the outputs that find none.
+// Stores what fits; outputs that do not are freed in `heap`.
 void Store(OperationResult result, SharedHeap& heap, hvd_result* place);
 
 }  // namespace hvd

@@ -1,5 +1,6 @@
-// The part of DLPack's C exchange (version 1, dmlc.github.io/dlpack) by which a framework shows
-// where a tensor is, without a copy and without a call of Python. The declarations are our own.
+// The part of DLPack's C exchange API (version 1, dmlc.github.io/dlpack) by which a framework
+// exposes a tensor's memory without a copy and without calling Python. The declarations are our
+// own.
 #ifndef HVD_RUNTIME_API_FROM_PYTHON_DLPACK_H_
 #define HVD_RUNTIME_API_FROM_PYTHON_DLPACK_H_
 
@@ -9,7 +10,7 @@ namespace hvd::dlpack {
 
 inline constexpr uint32_t kMajorVersion = 1;
 
-// The attribute of the tensors' type, a capsule of this other name, that has an ExchangeApi.
+// The attribute of the tensor type; a capsule named kCapsuleName that holds an ExchangeApi.
 inline constexpr char kAttribute[] = "__dlpack_c_exchange_api__";
 inline constexpr char kCapsuleName[] = "dlpack_exchange_api";
 
@@ -39,7 +40,7 @@ struct Tensor {
   int32_t ndim;
   DataType dtype;
   int64_t* shape;
-  int64_t* strides;  // in elements; null where the elements lie in a row
+  int64_t* strides;  // in elements; null: contiguous
   uint64_t byte_offset;
 };
 
@@ -54,8 +55,8 @@ struct ExchangeApi {
   void* allocate;
   void* export_tensor;
   void* import_tensor;
-  // 0: *shown views the tensor, until the control goes back to Python. -1: a Python exception is
-  // set. May be null.
+  // 0: *shown views the tensor until control returns to Python. -1: a Python exception is set. May
+  // be null.
   int (*show)(void* tensor, Tensor* shown);
   void* current_stream;
 };

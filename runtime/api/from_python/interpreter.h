@@ -1,6 +1,6 @@
-// The Python interpreter of this process: those functions of its stable ABI (docs.python.org,
-// "C API Stability") that are used here, as a table that is filled by name. Nothing is linked with
-// Python and none of its headers is read, so one library serves every version.
+// The Python interpreter of this process: the functions of its stable ABI (docs.python.org, "C API
+// Stability") that are used here, as a table filled by symbol name. Neither linked with Python nor
+// built with its headers, so one library works with every version.
 #ifndef HVD_RUNTIME_API_FROM_PYTHON_INTERPRETER_H_
 #define HVD_RUNTIME_API_FROM_PYTHON_INTERPRETER_H_
 
@@ -23,7 +23,7 @@ struct PythonMethod {  // PyMethodDef
   const char* doc;
 };
 
-// Called with the interpreter lock held, except for restore_thread.
+// Call with the GIL held, except restore_thread.
 #define HVD_PYTHON_CALLS(CALL)                                                                \
   CALL(void, inc_ref, "Py_IncRef", (PyObject*))                                               \
   CALL(void, dec_ref, "Py_DecRef", (PyObject*))                                               \
@@ -48,8 +48,8 @@ struct Interpreter {
   HVD_PYTHON_CALLS(HVD_ENTRY)
 #undef HVD_ENTRY
 
-  // Null where this process has no Python, or one that does not show these functions to the
-  // libraries it loads. Any thread.
+  // Null if this process has no Python or its Python does not export these functions to loaded
+  // libraries. Any thread.
   static const Interpreter* OfThisProcess();
 };
 

@@ -1,9 +1,9 @@
-// Collectives on tensors of the processor, run or started in one call of Python.
+// Runs or starts collectives on CPU tensors in one Python call.
 //
-// By ctypes a call costs a microsecond, and asking a tensor for its type, shape and address another
-// one: several times what a small collective takes. A runner is a function of the interpreter
-// itself, and gets those facts from the framework in one call of C (DLPack). It is an extra: for
-// whatever it cannot take, and under frameworks without that exchange, the package has its own way.
+// A ctypes call costs a microsecond, and querying a tensor's type, shape and address another one:
+// several times what a small collective takes. A runner is a native Python function that gets these
+// facts from the framework in one C call (DLPack). It is optional: the package has a fallback for
+// arguments that it does not support and for frameworks without this exchange.
 #ifndef HVD_RUNTIME_API_FROM_PYTHON_RUNNER_H_
 #define HVD_RUNTIME_API_FROM_PYTHON_RUNNER_H_
 
@@ -16,13 +16,13 @@ namespace hvd {
 
 struct RunnerOptions {
   int32_t collective = 0;  // hvd_collective
-  std::string operation;   // "OPERATION.NAME" is the name of a collective
+  std::string operation;   // collectives are named "OPERATION.NAME"
   int64_t slice_ms = 0;    // a call returns after this time, done or not; 0: it only starts
 };
 
-// A new reference to a Python function (see private_entries.h), or null: this process
-// has no Python that can be used, or the tensors of this type are not shown. The type and the
-// options are kept for good. The interpreter lock is held; no exception is left set.
+// A new reference to a Python function (see private_entries.h), or null if this process has no
+// usable Python or the tensor type does not support the exchange. The type and the options are kept
+// forever. Call with the GIL held; leaves no exception set.
 PyObject* MakeRunner(PyObject* tensor_type, RunnerOptions options);
 
 }  // namespace hvd

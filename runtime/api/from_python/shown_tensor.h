@@ -1,4 +1,4 @@
-// A tensor that a framework shows, as hvd.h has it.
+// A DLPack tensor of a framework as an hvd_tensor.
 #ifndef HVD_RUNTIME_API_FROM_PYTHON_SHOWN_TENSOR_H_
 #define HVD_RUNTIME_API_FROM_PYTHON_SHOWN_TENSOR_H_
 
@@ -10,7 +10,7 @@
 
 namespace hvd {
 
-// Its extents are a copy: the framework may change its own while the interpreter lock is free.
+// Copies the shape: the framework may change its own while the GIL is released.
 class ShownTensor {
  public:
   static constexpr int kMostDimensions = 8;
@@ -19,11 +19,11 @@ class ShownTensor {
   ShownTensor(const ShownTensor&) = delete;
   ShownTensor& operator=(const ShownTensor&) = delete;
 
-  // False when it is not in the processor's memory, has no elements, more dimensions than this or
-  // elements that do not lie in a row, or is of a type that hvd.h does not have.
+  // Converts the tensor. False if it is not in host memory, is empty or not contiguous, has more
+  // than kMostDimensions dimensions, or has a type that hvd.h lacks.
   bool Take(const dlpack::Tensor& shown);
 
-  // Its output is its input. A view of this object.
+  // The output is the input. A view of this object.
   hvd_tensor& tensor() { return tensor_; }
 
  private:
