@@ -1,9 +1,9 @@
-// Noticing a death in under a millisecond, whatever the size of the dead process.
+// Detects the death of a rank in under a millisecond, whatever the size of the process.
 //
-// A worker's runtime thread holds a robust futex in its block of the job page (AliveMark). When the
+// A worker's runtime thread holds a robust futex in its block of the job page (AliveMark). If the
 // thread ends without releasing it, for whatever reason, the kernel marks the word and wakes the
-// agent (DeathWatch). A reaped pid comes later (the kernel frees the memory first), and only that
-// one proves that the process can no longer write.
+// agent (DeathWatch). The pid is reaped later (the kernel frees the memory first), and only that
+// proves that the process can no longer write.
 #ifndef HVD_RUNTIME_SEGMENT_ALIVE_H_
 #define HVD_RUNTIME_SEGMENT_ALIVE_H_
 
@@ -27,9 +27,9 @@ class AliveMark {
   ~AliveMark();
   AliveMark(const AliveMark&) = delete;
 
-  // Takes the word; it must outlive the hold. At most one word is held at a time.
+  // Acquires the word, which must outlive the hold. At most one word is held at a time.
   Status Hold(std::atomic<uint32_t>& word);
-  // A clean leave: the watcher sees no death. Does nothing when nothing is held.
+  // Leaves cleanly: the watcher sees no death. No-op if nothing is held.
   void Release();
 
  private:
@@ -38,14 +38,14 @@ class AliveMark {
   std::atomic<uint32_t>* word_ = nullptr;
 };
 
-// The meaning of a word; kDamaged: neither a holder nor the kernel has written it. Pure.
+// The state of a word; kDamaged: written neither by a holder nor by the kernel. Pure.
 enum class AliveWord { kFree, kHeld, kDied, kDamaged };
 AliveWord ReadAliveWord(uint32_t word);
 
 // Agent side: a thread (one per 127 ranks) that calls `on_death(local rank)`, at most once per
-// rank, within a millisecond of the holder's end. Every process of the job may write into the page
-// by mistake: a word that nobody can have meant is told by `on_damage(local rank)` instead, within
-// 100 ms. Both run on the watching thread. The page's memory must outlive the watch.
+// rank, within a millisecond of the holder's end. Any process of the job may overwrite the page by
+// mistake: a kDamaged word is reported by `on_damage(local rank)` instead, within 100 ms. Both run
+// on the watching thread. The page's memory must outlive the watch.
 class DeathWatch {
  public:
   DeathWatch(JobPage page, std::function<void(uint32_t)> on_death,

@@ -1,11 +1,10 @@
-// CommitPoint: a rank's commits, and the work that all ranks of the world do together at one of
-// them.
+// CommitPoint: counts a rank's commits and makes all ranks of the world act at the same one.
 //
-// Each rank counts its commits in the page. As long as nothing has happened, a commit costs one
-// atomic addition and one load, and no message. When something has (hosts came or went, the job is
-// to stop), the agents of all hosts raise `hold`, the driver chooses a number above every count,
-// and each rank acts at its commit of that number. So all ranks act at the same commit, although
-// each of them only looks into the memory of its own host. SEGMENT.md has the argument.
+// Each rank counts its commits in the page. Normally a commit costs one atomic addition and one
+// load, and no message. When something has happened (hosts were added or removed, the job is to
+// stop), the agents of all hosts raise `hold`, the driver chooses a number above every count, and
+// each rank acts at its commit of that number. So all ranks act at the same commit, although each
+// only reads the memory of its own host. SEGMENT.md has the proof.
 //
 // All ranks must commit at the same points of the program.
 #ifndef HVD_RUNTIME_SEGMENT_COMMIT_POINT_H_
@@ -23,28 +22,27 @@
 
 namespace hvd {
 
-// Thread-safe; threads that commit at the same time commit one after the other.
+// Thread-safe; concurrent commits are serialised.
 class CommitPoint {
  public:
   // `page` outlives this; `local_rank` is the rank that commits.
   CommitPoint(JobPage page, uint32_t local_rank) : page_(page), rank_(local_rank) {}
 
-  // Counts one commit of the rank. The answer is 0 (go on) or the CommitUpdate bits by which all
-  // ranks act at this commit or acted at an earlier one. Blocks while the number is being chosen,
-  // at most `timeout` (< 0: no limit of its own): kInProgress then, and the next Commit goes on
-  // with this commit instead of counting another. kAborted with the reason when the world is
-  // broken, or Close was called.
+  // Counts one commit of the rank. Returns 0 (continue) or the CommitUpdate bits on which all ranks
+  // act at this commit or acted at an earlier one. Blocks while the number is being chosen, at most
+  // `timeout` (< 0: no limit of its own): kInProgress then, and the next Commit continues this
+  // commit instead of counting another. kAborted with the reason if the world is broken or Close
+  // was called.
   Result<uint32_t> Commit(Duration timeout);
 
-  // Makes a Commit that waits fail with this sentence, and later ones too. From any thread; the
-  // first sentence wins.
+  // Makes waiting and later Commits fail with this reason. From any thread; the first reason wins.
   void Close(std::string_view sentence);
 
-  // True while the launcher has something at which all ranks will act at a commit to come.
+  // True while the launcher has an update on which all ranks will act at a later commit.
   bool pending() const { return page_.header().hold.load(std::memory_order_acquire) != 0; }
-  // True from the commit on at which the ranks agreed to stop.
+  // True from the commit at which the ranks agreed to stop.
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
-  // While stopping: how long the job waits for the ranks to end. Zero: no limit.
+  // While stopping: how long the job waits for the ranks to exit. Zero: no limit.
   std::chrono::milliseconds stop_grace() const {
     return std::chrono::milliseconds(page_.header().stop_grace_ms.load(std::memory_order_relaxed));
   }
@@ -52,18 +50,18 @@ class CommitPoint {
  private:
   Result<uint32_t> Answer(uint64_t commit, TimePoint deadline) HVD_REQUIRES(mutex_);
   Status CheckWorld() const;
-  // The answer is there, or none is needed.
+  // The answer is available, or none is needed.
   bool Decided() const;
   void SleepUntilDecided(TimePoint deadline);
 
   const JobPage page_;
   const uint32_t rank_;
-  std::atomic<bool> closing_{false};  // a thread writes why_closed_, or has written it
+  std::atomic<bool> closing_{false};  // why_closed_ is being written or has been written
   std::atomic<bool> closed_{false};   // why_closed_ is complete
   std::string why_closed_;
   std::atomic<bool> stopping_{false};
   Mutex mutex_;
-  uint64_t waiting_at_ HVD_GUARDED_BY(mutex_) = 0;  // the commit that ran out of its time; 0: none
+  uint64_t waiting_at_ HVD_GUARDED_BY(mutex_) = 0;  // the commit that timed out; 0: none
 };
 
 }  // namespace hvd

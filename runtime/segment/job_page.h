@@ -1,7 +1,7 @@
-// JobPage: the memory that all ranks of one host share during one generation. SEGMENT.md is its
-// map.
+// JobPage: the memory shared by all ranks of one host during one generation. SEGMENT.md describes
+// its layout.
 //
-// Made and formatted by the agent, one new page per generation (so that a rank of an older
+// Created and formatted by the agent, a new page per generation (so that a rank of an older
 // generation can never write into it), mapped by every local rank. A JobPage is a view: it owns
 // nothing and may be copied. "rank" here is the local rank.
 #ifndef HVD_RUNTIME_SEGMENT_JOB_PAGE_H_
@@ -36,7 +36,7 @@ struct PageHeader {
   uint64_t trace_offset;  // within a block
   uint64_t trace_bytes;   // of a trace ring (timeline/ring.h)
 
-  // Written once, by the agent. 0: sound. 1: broken; broken_text is then complete.
+  // Written once, by the agent. 0: intact. 1: broken; broken_text is then complete.
   alignas(kCacheLine) std::atomic<uint32_t> broken;
   char broken_text[1020];
 
@@ -45,9 +45,9 @@ struct PageHeader {
   alignas(kCacheLine) std::atomic<uint32_t> hold;
   std::atomic<uint32_t> update;         // CommitUpdate bits; complete once act_at is not 0
   std::atomic<uint64_t> act_at;         // the commit at which all ranks act; 0: not known yet
-  std::atomic<uint32_t> stop_grace_ms;  // with kUpdateStop: how long the ranks have; 0: no limit
+  std::atomic<uint32_t> stop_grace_ms;  // with kUpdateStop: time for ranks to exit; 0: no limit
 
-  // Of a job that is tuned; written by the agent.
+  // For a job that is tuned; written by the agent.
   alignas(kCacheLine) TunedSettings tuned;
 };
 
@@ -55,30 +55,31 @@ struct PageHeader {
 enum CommitUpdate : uint32_t {
   kUpdateRemoved = 1,  // ranks will be missing in the next generation
   kUpdateAdded = 2,    // ranks will be new in the next generation
-  kUpdateStop = 4,     // the job is to end here
+  kUpdateStop = 4,     // the job ends here
 };
 
-// Where a rank sleeps. Anyone may ring; only the rank's own threads sleep. SEGMENT.md has the rule.
+// What a rank sleeps on. Anyone may ring; only the rank's own threads sleep. SEGMENT.md has the
+// rule.
 struct alignas(kCacheLine) Doorbell {
-  std::atomic<uint32_t> word;      // grows with each ring
-  std::atomic<uint32_t> sleeping;  // how many threads of the rank sleep on `word`, or are about to
+  std::atomic<uint32_t> word;      // incremented by each ring
+  std::atomic<uint32_t> sleeping;  // the rank's threads that sleep on `word` or are about to
 };
 
 enum class RankState : uint32_t { kAbsent = 0, kIn = 1, kLeft = 2 };
 
-// The last operation of a rank, to explain a stall or a death. Written by the rank only, read by
+// The last operation of a rank, to explain a stall or a death. Written only by the rank, read by
 // the agent.
 struct LastCollective {
   std::atomic<uint64_t>
       sequence;  // grows by 2 with each submission; odd while the name is being changed
-  // Not 0: a collective failed because of other ranks, so all that the rank does from now on is a
+  // Not 0: a collective failed because of other ranks; whatever the rank does from now on is a
   // consequence.
   std::atomic<uint64_t> failed;
   std::atomic<uint64_t>
-      started_ns;  // steady clock: since when the rank sleeps for a peer, 0 if it does not
+      started_ns;  // steady clock: when the rank began to sleep for a peer; 0: awake
   std::atomic<uint32_t> collective;  // hvd_collective
   std::atomic<uint32_t> waiting;     // 1 while the rank sleeps for a peer
-  char name[64];                     // cut and zero-terminated
+  char name[64];                     // truncated, zero-terminated
 };
 
 // The fixed head of a rank's block; the cursors, the request ring and the trace ring follow.
@@ -87,13 +88,13 @@ struct RankBlock {
   Doorbell runtime_bell;                            // for the rank's runtime thread
   alignas(kCacheLine) std::atomic<uint32_t> state;  // RankState, written by the rank
   std::atomic<uint32_t> pid;
-  std::atomic<uint64_t> commits;  // commit points that the rank has come to, written by the rank
+  std::atomic<uint64_t> commits;  // commits that the rank has reached, written by the rank
   // The robust futex: the thread id of the rank's runtime thread while it is alive and in the
   // generation (AliveMark).
   alignas(kCacheLine) std::atomic<uint32_t> alive;
   alignas(kCacheLine) LastCollective last;
   StallBoard stalls;
-  // consumed[w]: how many bytes of rank w's ring this rank has read. Written by this rank only.
+  // consumed[w]: bytes of rank w's ring that this rank has read. Written only by this rank.
   alignas(kCacheLine) std::atomic<uint64_t> consumed[];
 };
 
@@ -105,9 +106,9 @@ class JobPage {
 
   // Size of a page for `local_size` ranks (1 to 4,096).
   static size_t BytesFor(uint32_t local_size);
-  // Lays out zeroed memory of BytesFor(local_size) bytes. Agent only, before anybody else sees it.
+  // Formats zeroed memory of BytesFor(local_size) bytes. Agent only, before anyone else maps it.
   static JobPage Format(std::byte* base, uint32_t local_size, uint64_t generation);
-  // Views memory that the agent formatted; an error when it is no page of this layout or does not
+  // Views memory that the agent formatted; an error if it is not a page of this layout or does not
   // fit `bytes`.
   static Result<JobPage> View(std::byte* base, size_t bytes);
 
@@ -125,22 +126,22 @@ class JobPage {
   bool broken() const { return header().broken.load(std::memory_order_acquire) != 0; }
   std::string broken_text() const;
 
-  // Marks the generation broken with a sentence (cut at 1,019 bytes) and rings everybody. The first
-  // call wins. To be called from one process only (the agent), one thread at a time.
+  // Marks the generation broken with a reason (truncated to 1,019 bytes) and rings all ranks. The
+  // first call wins. Call from one process only (the agent), one thread at a time.
   void Break(std::string_view sentence) const;
 
   // The agent's side of commit_point.h, which has the rules. From one thread at a time.
   //
-  // From here on no rank passes a further commit without an answer; Commits and MostCommits then
-  // count each commit that was passed before.
+  // From here on no rank passes another commit without an answer; Commits and MostCommits then
+  // count every commit passed before.
   void HoldCommits() const;
-  // How many commits rank r has come to.
+  // Number of commits that rank r has reached.
   uint64_t Commits(uint32_t r) const { return rank(r).commits.load(std::memory_order_seq_cst); }
   // The largest of them.
   uint64_t MostCommits() const;
-  // All ranks act at this commit (from 1), which is to be larger than MostCommits() of every host
-  // after its HoldCommits(). `update`: CommitUpdate bits, not 0. `grace_ms`: how long the job waits
-  // for the ranks to stop, 0 without a limit. Once in the life of a page.
+  // Makes all ranks act at this commit (from 1), which must be larger than MostCommits() of every
+  // host after its HoldCommits(). `update`: CommitUpdate bits, not 0. `grace_ms`: how long the job
+  // waits for the ranks to stop; 0: no limit. At most once per page.
   void ActAt(uint64_t commit, uint32_t update, uint32_t grace_ms) const;
 
   // Wakes the threads of rank r that sleep on its doorbells, whatever they wait for.
@@ -153,16 +154,16 @@ class JobPage {
     return base_ + block_offset_ + r * block_stride_;
   }
   std::byte* base_ = nullptr;
-  uint32_t ranks_ = 0;  // like all below a copy, which no process can overwrite
+  uint32_t ranks_ = 0;  // this and the following are copies, which no other process can overwrite
   size_t block_offset_ = 0, block_stride_ = 0, ring_offset_ = 0, ring_bytes_ = 0, trace_bytes_ = 0;
 };
 
-// Raises the word and wakes its sleepers, if there are any. Whatever the sleeper is to see must be
+// Increments the word and wakes its sleepers, if any. Whatever the sleepers must see has to be
 // stored before.
 void Ring(Doorbell& bell);
 
-// Sleeps until the bell rings, `expected` no longer is its word, or timeout_ns passed. The caller
-// has read `expected`, then set `sleeping`, then looked again for what it waits for.
+// Sleeps until the bell rings, its word is no longer `expected`, or timeout_ns has passed. The
+// caller must have read `expected`, then set `sleeping`, then checked again for what it waits for.
 void SleepOn(Doorbell& bell, uint32_t expected, int64_t timeout_ns);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// A job page together with the mapping in which it lies.
+// A job page together with its mapping.
 #ifndef HVD_RUNTIME_SEGMENT_MAPPED_PAGE_H_
 #define HVD_RUNTIME_SEGMENT_MAPPED_PAGE_H_
 
@@ -17,7 +17,7 @@ struct MappedPage {
 };
 
 // Maps and checks the page of `bytes` bytes behind `fd`, which may be closed afterwards. An error
-// when it cannot be mapped, or is no page of this layout (JobPage::View).
+// if it cannot be mapped or is not a page of this layout (JobPage::View).
 Result<MappedPage> MapPage(int fd, size_t bytes);
 
 }  // namespace hvd

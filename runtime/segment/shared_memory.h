@@ -1,5 +1,5 @@
-// Shared memory by descriptor: memfd, or an unlinked file where memfd is missing. No name, so
-// nothing is left behind.
+// Shared memory by descriptor: memfd, or an unlinked file if memfd is missing. Nameless, so nothing
+// is left behind.
 #ifndef HVD_RUNTIME_SEGMENT_SHARED_MEMORY_H_
 #define HVD_RUNTIME_SEGMENT_SHARED_MEMORY_H_
 
@@ -10,20 +10,17 @@
 
 namespace hvd {
 
-// A close-on-exec descriptor of `bytes` zero bytes (a multiple of the page size is not needed).
-// Pages are not yet reserved. `label` shows up in /proc/PID/maps only.
+// A close-on-exec descriptor of `bytes` zero bytes (need not be a multiple of the page size). Pages
+// are not yet reserved. `label` only appears in /proc/PID/maps.
 Result<UniqueFd> CreateSharedMemory(const char* label, size_t bytes);
 
-// The fallback of CreateSharedMemory, callable on its own by tests: an unlinked file in $TMPDIR or
-// /tmp.
+// The fallback of CreateSharedMemory, public for tests: an unlinked file in $TMPDIR or /tmp.
 Result<UniqueFd> CreateUnlinkedFile(size_t bytes);
 
-// Reserves every page, so that a later store cannot die of SIGBUS; kOutOfMemory when there is no
-// room.
+// Reserves every page, so that a later store cannot raise SIGBUS; kOutOfMemory if there is no room.
 Status ReservePages(int fd, size_t bytes);
 
-// Forbids shrinking and growing for everybody from now on. Ok (and without effect) on an unlinked
-// file.
+// Seals the size against shrinking and growing. Ok (and without effect) on an unlinked file.
 Status SealSize(int fd);
 
 // A mapping of a whole shared-memory descriptor; unmapped on destruction. Movable.
