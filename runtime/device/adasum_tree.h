@@ -1,5 +1,5 @@
-// The arithmetic of AdasumWeights, for the processor and for the kernels of a GPU: one text. No
-// header with functions is included, because nvcc and NVRTC see it, too.
+// The arithmetic of AdasumWeights, shared by the CPU code and the GPU kernels. Includes no header
+// with functions, because nvcc and NVRTC compile it too.
 #ifndef HVD_RUNTIME_DEVICE_ADASUM_TREE_H_
 #define HVD_RUNTIME_DEVICE_ADASUM_TREE_H_
 
@@ -11,14 +11,14 @@
 
 namespace hvd::adasum {
 
-// A norm that is so much smaller than the terms it is made of is rounding error: the vector is 0.
+// A norm smaller than its terms by this factor is rounding error: the vector is 0.
 inline constexpr double kCancelled = 1e-14;
 
 struct Sum {
   double value, magnitude;
 };
 
-// The inputs [begin, end), combined with the weights found so far.
+// The inputs [begin, end), combined with the current weights.
 struct Node {
   unsigned begin, end;
 };
@@ -59,8 +59,8 @@ HVD_TREE_FUNCTION void Combine(const Tree& tree, Node a, Node b) {
   for (unsigned i = b.begin; i < b.end; ++i) tree.weights[i] *= of_b;
 }
 
-// Level by level: nodes of 1, 2, 4, ... inputs; the last one of a level may have fewer, and passes
-// where it has no partner.
+// Level by level: nodes of 1, 2, 4, ... inputs; the last one of a level may have fewer, and moves
+// up unchanged if it has no partner.
 HVD_TREE_FUNCTION void Weigh(const Tree& tree) {
   for (unsigned i = 0; i < tree.inputs; ++i) tree.weights[i] = 1.0;
   for (unsigned width = 1; width < tree.inputs; width *= 2) {

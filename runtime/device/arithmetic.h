@@ -1,4 +1,4 @@
-// How two values are combined by a reduction.
+// The operator of a reduction.
 #ifndef HVD_RUNTIME_DEVICE_ARITHMETIC_H_
 #define HVD_RUNTIME_DEVICE_ARITHMETIC_H_
 

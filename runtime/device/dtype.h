@@ -1,4 +1,4 @@
-// Element types. The numbers equal hvd_dtype in hvd.h.
+// Element types. Values as hvd_dtype in hvd.h.
 #ifndef HVD_RUNTIME_DEVICE_DTYPE_H_
 #define HVD_RUNTIME_DEVICE_DTYPE_H_
 
@@ -22,11 +22,11 @@ enum class DType : uint8_t {
   kBfloat16 = 10,
   kFloat8E4m3 = 11,
   kFloat8E5m2 = 12,
-  // Not in hvd.h, of no request and no tensor: the type in which averages of int64 are summed
-  // (AccumulatorOf in host_reduce.h). Two words, the lower one first.
+  // Internal, not in hvd.h and never in a request: the type in which averages of int64 are summed
+  // (AccumulatorOf in host_reduce.h). Two 64-bit words, the lower one first.
   kInt128 = 13,
 };
-inline constexpr int kDTypeCount = 13;  // of those in hvd.h
+inline constexpr int kDTypeCount = 13;  // number of types in hvd.h
 
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {

@@ -8,13 +8,13 @@
 
 namespace hvd {
 
-// CopyRange from 8 KiB on.
+// CopyRange for 8 KiB and more.
 void CopyMuch(void* to, const void* from, size_t bytes);
 
-// As memcpy: `bytes` bytes, 0 included, between ranges that do not overlap. Faster than memcpy
-// where another core has just written the source, or just read the target. From any thread.
+// As memcpy (`bytes` may be 0; no overlap). Faster than memcpy if another core has just written the
+// source or read the target. From any thread.
 inline void CopyRange(void* to, const void* from, size_t bytes) {
-  constexpr size_t kMuch = 8 << 10;  // from here on memcpy is `rep movsb`
+  constexpr size_t kMuch = 8 << 10;  // from here on memcpy uses `rep movsb`
   if (bytes < kMuch) {
     std::memcpy(to, from, bytes);
   } else {
@@ -22,7 +22,7 @@ inline void CopyRange(void* to, const void* from, size_t bytes) {
   }
 }
 
-// As memmove. CopyRange where the two ranges do not overlap.
+// As memmove; uses CopyRange if the ranges do not overlap.
 inline void MoveRange(void* to, const void* from, size_t bytes) {
   const auto* first = static_cast<const std::byte*>(from);
   const auto* target = static_cast<std::byte*>(to);

@@ -1,4 +1,4 @@
-// The variants of the loops over host memory that this processor can run.
+// The variants of the host memory loops that this CPU can run.
 #ifndef HVD_RUNTIME_DEVICE_HOST_KERNEL_VARIANTS_H_
 #define HVD_RUNTIME_DEVICE_HOST_KERNEL_VARIANTS_H_
 
@@ -14,10 +14,10 @@ struct KernelVariant {
   const Kernels* kernels;
 };
 
-// The baseline, which every processor runs, first; the one to use last.
+// The baseline, which every CPU runs, first; the preferred one last.
 std::vector<KernelVariant> RunnableKernelVariants();
 
-// The last of them.
+// The last of RunnableKernelVariants().
 const KernelVariant& KernelsInUse();
 
 }  // namespace hvd

@@ -1,5 +1,4 @@
-// The interface between host_copy.cc and host_reduce.cc and the variants of their loops per
-// instruction set.
+// The interface of host_copy.cc and host_reduce.cc to their loops, compiled per instruction set.
 #ifndef HVD_RUNTIME_DEVICE_HOST_KERNELS_H_
 #define HVD_RUNTIME_DEVICE_HOST_KERNELS_H_
 
@@ -8,7 +7,7 @@
 
 namespace hvd {
 
-// The arguments of the functions in host_reduce.h, flat.
+// The arguments of the functions in host_reduce.h, flattened.
 struct KernelArgs {
   DType dtype;
   Arithmetic arithmetic;

@@ -1,7 +1,8 @@
-// SharedHeap: memory of this rank that the other ranks of the host can reach ("registered" memory).
+// SharedHeap: memory of this rank that the other ranks of the host can access ("registered"
+// memory).
 //
 // Grows by data segments and never moves one. Each segment is shared memory with an id; a peer that
-// hears (id, offset) finds the same bytes in its own mapping of that segment (SharedMemoryMap).
+// receives (id, offset) finds the same bytes in its own mapping of that segment (SharedMemoryMap).
 // Thread-safe.
 #ifndef HVD_RUNTIME_DEVICE_SHARED_HEAP_H_
 #define HVD_RUNTIME_DEVICE_SHARED_HEAP_H_
@@ -28,28 +29,27 @@ struct DataSegment {
   UniqueFd fd;
 };
 
-// Where segments come from: the agent of this host, or this process itself in a world of one.
-// Thread-safe.
+// Provides segments: the agent of this host, or this process itself in a world of one. Thread-safe.
 class SegmentSource {
  public:
   virtual ~SegmentSource() = default;
-  // A new segment of this rank; pages are not yet reserved.
+  // A new segment owned by this rank; pages are not yet reserved.
   virtual Result<DataSegment> Allocate(uint64_t bytes) = 0;
   // A segment of any local rank.
   virtual Result<DataSegment> Fetch(uint32_t id) = 0;
   virtual void Free(uint32_t id) = 0;
 };
 
-// A place in some rank's registered memory, the same in every process of the host.
+// A position in some rank's registered memory, valid in every process of the host.
 struct Location {
-  uint32_t segment = 0;  // 0: nowhere
+  uint32_t segment = 0;  // 0: none
   uint64_t offset = 0;
 };
 
-// Until when memory of a SharedHeap is in use.
+// How long SharedHeap memory is in use.
 enum class Until {
   kFreed,      // until Free
-  kWorldEnds,  // until Free, and not beyond the world: see SharedHeap::ReclaimWorld
+  kWorldEnds,  // until Free or the end of the world: see SharedHeap::ReclaimWorld
 };
 
 class SharedHeap {
@@ -58,23 +58,22 @@ class SharedHeap {
   ~SharedHeap();
   SharedHeap(const SharedHeap&) = delete;
 
-  // 64-byte aligned; zeroed when `zeroed`. nullptr and the reason in *why when there is no memory.
+  // 64-byte aligned; zeroed if `zeroed`. nullptr, with the reason in *why, if there is no memory.
   void* Allocate(size_t bytes, bool zeroed, Status* why = nullptr, Until until = Until::kFreed);
-  // The same, or private memory when there is no shared memory: Free takes both, Locate finds the
-  // former only.
+  // The same, falling back to private memory: Free accepts both, Locate only finds shared memory.
   void* AllocateAnywhere(size_t bytes, Status* why = nullptr);
-  // Memory of another kind, such as a device's, that is given back by Free as well: it calls
-  // `release`, once.
+  // Registers other memory, such as a device's, to be released through Free, which calls `release`
+  // once.
   void Adopt(void* memory, std::function<void()> release);
-  // False when `memory` was not given by this heap or is free already.
+  // False if `memory` is not from this heap or already free.
   bool Free(void* memory);
-  // Frees what was allocated until the world ends. To be called when no process of the worlds that
-  // this one was in can still reach that memory through them.
+  // Frees what was allocated with kWorldEnds. Call when no process of the worlds that this one was
+  // in can access that memory through them any more.
   void ReclaimWorld();
-  // Where a range lies, if all of it is inside one allocation-bearing segment of this heap.
+  // The location of a range that lies entirely inside one segment of this heap; else nullopt.
   std::optional<Location> Locate(const void* memory, size_t bytes) const;
 
-  // Around fork(): nobody is inside the heap while the process is copied. In the child,
+  // Around fork(): keeps other threads out of the heap while the process is copied. In the child,
   // MakePrivateAfterFork (between the two) turns every segment into a private view, so that the
   // child cannot write into the world.
   void LockForFork() const HVD_ACQUIRE(mutex_) { mutex_.lock(); }
@@ -82,11 +81,11 @@ class SharedHeap {
   void MakePrivateAfterFork() const HVD_REQUIRES(mutex_);
 
  private:
-  friend struct HeapDamage;  // of the unit tests, which show that the checks notice it
+  friend struct HeapDamage;  // in the unit tests, which prove that the checks detect damage
   struct Segment {
     DataSegment origin;
     Mapping mapping;
-    std::map<uint64_t, uint64_t> free;  // offset -> bytes, never adjacent to each other
+    std::map<uint64_t, uint64_t> free;  // offset -> bytes; no two are adjacent
     std::map<uint64_t, uint64_t> used;  // offset -> bytes
     std::set<uint64_t> of_world;        // offsets in `used` that ReclaimWorld frees
   };
@@ -100,16 +99,16 @@ class SharedHeap {
   SegmentSource& source_;
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Segment>> segments_ HVD_GUARDED_BY(mutex_);
-  std::set<void*> private_ HVD_GUARDED_BY(mutex_);  // of AllocateAnywhere
+  std::set<void*> private_ HVD_GUARDED_BY(mutex_);  // from AllocateAnywhere
   std::map<void*, std::function<void()>> adopted_ HVD_GUARDED_BY(mutex_);
 };
 
-// This process's mappings of peers' segments, made when first needed and kept. Thread-safe.
+// This process's mappings of peers' segments, created on first use and kept. Thread-safe.
 class SharedMemoryMap {
  public:
   explicit SharedMemoryMap(SegmentSource& source) : source_(source) {}
 
-  // The address of the range in this process.
+  // The address in this process of the range at `location`.
   Result<std::byte*> Resolve(Location location, size_t bytes);
   // Unmaps everything; no address may be in use.
   void Clear();
@@ -129,7 +128,7 @@ class SharedMemoryMap {
   std::map<uint32_t, Mapped> mapped_ HVD_GUARDED_BY(mutex_);
 };
 
-// Segments of a process without an agent: plain shared memory, ids counted here.
+// The segments of a process without an agent: plain shared memory, ids assigned here.
 class LocalSegmentSource final : public SegmentSource {
  public:
   Result<DataSegment> Allocate(uint64_t bytes) override;

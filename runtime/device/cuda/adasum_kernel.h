@@ -1,10 +1,9 @@
-// Adasum's work on the elements of vectors in the memory of a GPU, in float64 as on the host: dot
-// products of all pairs, the weights that follow from them, the weighted sum. The same text is
-// compiled by nvcc for the device and by the host's compiler for tests, where loops play the blocks
-// and threads.
+// Adasum on vectors in GPU memory, in float64 as on the host: the dot products of all pairs, the
+// weights that follow from them, the weighted sum. Compiled by nvcc for the device and by the host
+// compiler for tests, where loops simulate the blocks and threads.
 //
-// No result depends on the order in which blocks run: each writes what it alone has added up, and
-// a later launch adds that up by numbers.
+// No result depends on the order in which blocks run: each writes its own partial sums, and a later
+// launch adds them in index order.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_ADASUM_KERNEL_H_
 #define HVD_RUNTIME_DEVICE_CUDA_ADASUM_KERNEL_H_
 
@@ -13,29 +12,29 @@
 
 namespace hvd {
 
-// The one argument of these kernels, by value; each uses what it needs. A triangle has the products
-// of all pairs, as AddDotProducts stores them.
+// The single argument of these kernels, by value; each uses the fields it needs. A triangle holds
+// the products of all pairs, in the order of AddDotProducts.
 struct AdasumArguments {
-  // Vectors of one type and length: number i begins at first + i * stride.
+  // Vectors of one type and length: vector i begins at first + i * stride.
   Word64 first, stride, elements;
   Word32 count;
   KernelElement element;
-  Word64 chunk_elements;   // of a block, a multiple of 16
-  Word32 chunks, unused;   // so many blocks share a vector
-  Word64 partials;         // double[chunks][pairs]: a triangle of each chunk
-  Word64 triangles;        // number i begins at triangles + i * triangle_stride
+  Word64 chunk_elements;   // per block, a multiple of 16
+  Word32 chunks, unused;   // blocks per vector
+  Word64 partials;         // double[chunks][pairs]: a triangle per chunk
+  Word64 triangles;        // triangle i begins at triangles + i * triangle_stride
   Word64 triangle_stride;  // in bytes
   Word64 triangle_count;
   Word64 products;  // double[pairs]
   Word64 weights;   // double[count]
-  double scale;     // of all weights
+  double scale;     // multiplies all weights
   Word64 output;
 };
 
-// A block takes the products of so many vectors with so many others.
+// A block computes the products of this many vectors with this many others.
 inline constexpr unsigned kAdasumGroup = 4;
 inline constexpr unsigned kAdasumSums = kAdasumGroup * kAdasumGroup;
-// Each thread of the weighted sum makes so many elements at once.
+// Elements that each thread of the weighted sum computes at once.
 inline constexpr unsigned kAdasumWidth = 8;
 
 namespace adasum {
@@ -52,7 +51,7 @@ HVD_KERNEL_FUNCTION Word32 GroupsOf(Word32 count) {
   return (count + kAdasumGroup - 1) / kAdasumGroup;
 }
 
-// Two groups of vectors, number `tile` of: (0, 0), (0, 1), ... (0, g - 1), (1, 1), ...
+// Two groups of vectors; `tile` is an index into (0, 0), (0, 1), ... (0, g - 1), (1, 1), ...
 struct GroupPair {
   Word32 row, column;
 };
@@ -65,7 +64,7 @@ HVD_KERNEL_FUNCTION GroupPair GroupPairOf(Word32 count, Word32 tile) {
 
 // ---- dot products
 
-// Elements [i, i + 4) of the vectors of a group; 0 where there is no vector.
+// Loads elements [i, i + 4) of the vectors of a group; 0 beyond the last vector.
 template <typename T>
 HVD_KERNEL_FUNCTION void LoadFour(const AdasumArguments& a, Word32 group, Word64 i,
                                   Four<T> (&values)[kAdasumGroup]) {
@@ -96,7 +95,7 @@ HVD_KERNEL_FUNCTION void AddProducts(const double (&rows)[kAdasumGroup],
   }
 }
 
-// The share of one thread in elements [first, end).
+// One thread's share of elements [first, end).
 template <typename T>
 HVD_KERNEL_FUNCTION void AddDots(const AdasumArguments& a, GroupPair pair, Word64 first, Word64 end,
                                  Word32 thread, Word32 threads, double (&sums)[kAdasumSums]) {
@@ -148,13 +147,13 @@ HVD_KERNEL_FUNCTION void AdasumAddDots(const AdasumArguments& a, Word32 chunk, W
     case KernelElement::kFloat64:
       AddDots<double>(a, pair, first, end, thread, threads, sums);
       break;
-    default: break;  // there is no Adasum of other types
+    default: break;  // other types do not support Adasum
   }
   for (Word32 k = 0; k < kAdasumSums; ++k) shared[k * threads + thread] = sums[k];
 }
 
-// Step 2, for `half` from threads / 2 down to 1, by the threads below `half`; all are done with one
-// before the next begins.
+// Step 2, for `half` from threads / 2 down to 1, by the threads below `half`, with a barrier after
+// each.
 HVD_KERNEL_FUNCTION void AdasumFoldThreads(double* shared, Word32 half, Word32 thread,
                                            Word32 threads) {
   for (Word32 k = 0; k < kAdasumSums; ++k)
@@ -173,8 +172,8 @@ HVD_KERNEL_FUNCTION void AdasumStoreDots(const AdasumArguments& a, Word32 chunk,
       shared[thread * threads];
 }
 
-// hvd_adasum_fold: adds up the products of one pair, in the order of the chunks, in parts whose
-// loads do not wait for each other.
+// hvd_adasum_fold: adds up the products of one pair in a fixed order of the chunks, in independent
+// partial sums so that loads do not wait for each other.
 HVD_KERNEL_FUNCTION void AdasumFoldChunks(const AdasumArguments& a, Word64 pair) {
   constexpr Word32 kParts = 16;
   const Word64 pairs = adasum::PairsOf(a.count);
@@ -191,7 +190,7 @@ HVD_KERNEL_FUNCTION void AdasumFoldChunks(const AdasumArguments& a, Word64 pair)
   kernel::At<double>(a.products)[pair] = sum;
 }
 
-// hvd_adasum_weigh, step 1: adds up the triangles, in their order; the share of one thread.
+// hvd_adasum_weigh, step 1: one thread's share of adding up the triangles, in order.
 HVD_KERNEL_FUNCTION void AdasumAddTriangles(const AdasumArguments& a, Word32 thread,
                                             Word32 threads) {
   for (Word64 pair = thread; pair < adasum::PairsOf(a.count); pair += threads) {

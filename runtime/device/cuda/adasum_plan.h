@@ -1,4 +1,4 @@
-// From the steps of an Adasum to the launches of kernels.cu. Pure functions.
+// Turns the steps of an Adasum into launches of kernels.cu. Pure functions.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_ADASUM_PLAN_H_
 #define HVD_RUNTIME_DEVICE_CUDA_ADASUM_PLAN_H_
 
@@ -20,15 +20,14 @@ inline constexpr const char* kAdasumKernelNames[kAdasumKernels] = {
 
 struct AdasumLaunch {
   AdasumKernel kernel = AdasumKernel::kDots;
-  uint32_t blocks_x = 1, blocks_y = 1;  // of kKernelThreads threads
+  uint32_t blocks_x = 1, blocks_y = 1;  // blocks of kKernelThreads threads
   AdasumArguments arguments{};
 };
 
-// In the order in which they are made; none where there is nothing to do. kUnsupported: a type
-// without an Adasum.
+// In launch order; empty if there is nothing to do. kUnsupported: a type without Adasum.
 Result<std::vector<AdasumLaunch>> PlanAdasumStep(const AdasumStep& step);
 
-// For the dot products of so many vectors, whatever their length.
+// Scratch size for the dot products of `vectors` vectors of any length.
 uint64_t AdasumScratchBytes(uint32_t vectors);
 
 }  // namespace hvd

@@ -1,8 +1,8 @@
-// The arithmetic of kernels.cu: many pieces of memory moved, scaled and converted by one launch.
-// The same text is compiled by nvcc for the device and by the host's compiler for tests, where a
-// loop plays the blocks and threads.
+// The batch kernels of kernels.cu: one launch moves, scales and converts many pieces of memory.
+// Compiled by nvcc for the device and by the host compiler for tests, where a loop simulates the
+// blocks and threads.
 //
-// A block works on one tile of one segment; which one, it finds by its number.
+// A block processes one tile of one segment, which it looks up by its block index.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_BATCH_KERNEL_H_
 #define HVD_RUNTIME_DEVICE_CUDA_BATCH_KERNEL_H_
 
@@ -13,8 +13,8 @@ namespace hvd {
 struct BatchSegment {
   Word64 from;
   Word64 to;
-  Word64 elements;    // bytes if they are moved as kBytes
-  Word32 first_tile;  // its number in the launch; ascending
+  Word64 elements;    // bytes for kBytes
+  Word32 first_tile;  // index of its first tile in the launch; ascending
   Word32 unused;
 };
 
@@ -22,12 +22,12 @@ struct BatchHead {
   double scale;
   Word32 segments;
   Word32 tile_elements;  // a multiple of 16
-  // Any two of the first five types, kFloat64 for both, or kBytes for both.
+  // Any two of the first five types, or both kFloat64, or both kBytes.
   KernelElement from, to;
 };
 
-// The one argument of a kernel, by value. A launch may have 4 KiB of arguments on every driver, and
-// 32,764 bytes from CUDA 12.1 on.
+// The single argument of a kernel, by value. A launch may have 4 KiB of arguments on every driver,
+// and 32,764 bytes from CUDA 12.1 on.
 template <unsigned kSegments>
 struct BatchArguments {
   BatchHead head;
@@ -48,14 +48,14 @@ HVD_KERNEL_FUNCTION bool IsAligned(Word64 address) {
   return address % alignof(Eight<T>) == 0;
 }
 
-// The share of one thread in elements [first, end) of a segment.
+// One thread's share of elements [first, end) of a segment.
 template <typename From, typename To, typename Scale>
 HVD_KERNEL_FUNCTION void Convert(const BatchSegment& segment, Word64 first, Word64 end, Scale scale,
                                  Word32 thread, Word32 threads) {
   const From* from = At<From>(segment.from);
   To* to = At<To>(segment.to);
   Word64 rest = first;
-  if (IsAligned<From>(segment.from) && IsAligned<To>(segment.to)) {  // so is each tile
+  if (IsAligned<From>(segment.from) && IsAligned<To>(segment.to)) {  // then each tile is, too
     rest += (end - first) / 8 * 8;
     for (Word64 i = first + thread * 8; i < rest; i += threads * 8) {
       const Eight<From> in = *At<const Eight<From>>(segment.from + i * sizeof(From));
@@ -70,7 +70,7 @@ HVD_KERNEL_FUNCTION void Convert(const BatchSegment& segment, Word64 first, Word
   }
 }
 
-// A copy of 16 bytes at a time, or of single ones where the addresses are not aligned alike.
+// Copies 16 or 4 bytes at a time if both addresses are aligned to that, else single bytes.
 struct HVD_ANY_MEMORY Bytes16 {
   alignas(16) Word32 word[4];
 };
@@ -96,7 +96,7 @@ HVD_KERNEL_FUNCTION void Copy(const BatchSegment& segment, Word64 first, Word64 
   }
 }
 
-// The last segment that begins at `tile` or before.
+// The last segment that begins at or before `tile`.
 HVD_KERNEL_FUNCTION Word32 SegmentOf(const BatchSegment* segment, Word32 segments, Word32 tile) {
   Word32 low = 0;
   for (Word32 high = segments; high - low > 1;) {
@@ -128,7 +128,7 @@ HVD_KERNEL_FUNCTION void ConvertFrom(const BatchHead& head, const BatchSegment& 
 
 }  // namespace batch
 
-// The work of thread number `thread` of `threads` in block number `tile`.
+// The work of thread `thread` of `threads` in block `tile`.
 HVD_KERNEL_FUNCTION void RunBatch(const BatchHead& head, const BatchSegment* segments, Word32 tile,
                                   Word32 thread, Word32 threads) {
   using batch::ConvertFrom;

@@ -1,4 +1,4 @@
-// From hundreds of tensors to the launches of kernels.cu. Pure functions.
+// Turns hundreds of tensors into launches of kernels.cu. Pure functions.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_BATCH_PLAN_H_
 #define HVD_RUNTIME_DEVICE_CUDA_BATCH_PLAN_H_
 
@@ -12,7 +12,7 @@
 
 namespace hvd {
 
-// One launch: head.segments equals segments.size(), which is kLargeBatch at most.
+// One launch: head.segments equals segments.size(), at most kLargeBatch.
 struct BatchLaunch {
   BatchHead head{};
   std::vector<BatchSegment> segments;
@@ -21,7 +21,7 @@ struct BatchLaunch {
 
 struct BatchLimits {
   uint32_t segments = kLargeBatch;
-  uint32_t tiles = 0x7fffffff;  // blocks that a grid may have in x
+  uint32_t tiles = 0x7fffffff;  // maximum grid size in x
 };
 
 // As in BatchHead.
@@ -31,12 +31,12 @@ struct BatchElements {
   bool operator==(const BatchElements&) const = default;
 };
 
-// kBytes where nothing changes, whatever the type. kUnsupported: integers are not scaled here, and
-// only float32 and narrower floats are converted into each other.
+// kBytes if elements are copied unchanged, whatever the type. kUnsupported: integers cannot be
+// scaled here, and only float32 and narrower floats can be converted to each other.
 Result<BatchElements> BatchElementsOf(const BatchSpec& spec);
 
-// Every element of every item is in one tile of one launch, in the order of the items; empty items
-// are left out.
+// Every element of every item is in exactly one tile of one launch, in item order; empty items are
+// skipped.
 Result<std::vector<BatchLaunch>> PlanBatch(const BatchSpec& spec, std::span<const BatchItem> items,
                                            const BatchLimits& limits = {});
 
@@ -46,10 +46,10 @@ struct DeviceTensor {
   uint64_t elements = 0;
 };
 
-// Where each tensor begins in a buffer of elements of `dtype`, in bytes; each begins at a multiple
-// of 16, so that all of it is moved in large words. The last entry is the size of the buffer.
+// The byte offset of each tensor in a buffer of `dtype` elements, each a multiple of 16, so that it
+// can be moved in large words. The last entry is the size of the buffer.
 std::vector<uint64_t> BufferOffsets(DType dtype, std::span<const DeviceTensor> tensors);
-// The tensors to their places in the buffer, and back.
+// Items that copy the tensors into the buffer, and back.
 std::vector<BatchItem> PackItems(std::span<const DeviceTensor> tensors, DeviceAddress buffer,
                                  std::span<const uint64_t> offsets);
 std::vector<BatchItem> UnpackItems(std::span<const DeviceTensor> tensors, DeviceAddress buffer,

@@ -1,6 +1,6 @@
-// CudaCalls: makes a call of the CUDA driver and turns its answer into a Status, whose sentence
-// names rank, device and call. After an error that leaves the context unusable, no further call is
-// made: each answers with the first error, also those of other objects in the same context.
+// CudaCalls: calls the CUDA driver and turns the result into a Status whose message names rank,
+// device and call. After an error that leaves the context unusable no further call is made: each
+// returns the first error, also those of other objects in the same context.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_CALLS_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_CALLS_H_
 
@@ -15,20 +15,19 @@
 
 namespace hvd {
 
-// "cuMemAlloc_v2 answered CUDA_ERROR_OUT_OF_MEMORY (out of memory)", and a remedy where one is
-// known.
+// "cuMemAlloc_v2 answered CUDA_ERROR_OUT_OF_MEMORY (out of memory)", and a remedy if one is known.
 std::string CudaFailureText(const CudaDriver& driver, std::string_view call, CuResult result);
 
 Code CodeOfCudaError(CuResult result);
-// True if nothing can be done in the context any more, in this process.
+// True if the context can no longer be used in this process.
 bool LeavesContextUnusable(CuResult result);
 
 class CudaCalls {
  public:
-  // The first error after which a context is unusable. Shared by those that make calls in it.
+  // The first error that made a context unusable. Shared by all that make calls in it.
   using Health = std::shared_ptr<Status>;
 
-  // `health`: null: nobody else makes calls in this context.
+  // `health`: null if no other object makes calls in this context.
   CudaCalls(const CudaDriver& driver, uint32_t rank, std::string device, Health health = nullptr)
       : driver_(driver),
         rank_(rank),
@@ -47,7 +46,7 @@ class CudaCalls {
     if (!broken().ok()) return broken();
     return Checked(entry.symbol, entry(arguments...));
   }
-  // The answer of a call that was made elsewhere.
+  // The Status for the result of a call made elsewhere.
   Status Checked(std::string_view call, CuResult result);
 
  private:

@@ -1,7 +1,7 @@
-// CudaContext: the primary context of a device, which all of a process shares: the framework's
-// tensors live in it. Retained while this lives. ContextScope makes it current for a few calls and
-// leaves what was current before. Its calls are of no concern to a capture of the program's for a
-// CUDA graph, so they do not break it, whatever thread makes them.
+// CudaContext: the primary context of a device, shared by the whole process; the framework's
+// tensors live in it. Retained for the lifetime of this object. ContextScope makes it current for a
+// few calls and restores the previous one. It uses the relaxed capture mode, so its calls do not
+// break a CUDA graph capture of the application, whatever thread makes them.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_CONTEXT_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_CONTEXT_H_
 
@@ -17,7 +17,7 @@ namespace hvd {
 
 class CudaContext {
  public:
-  // `calls`, which must outlive this, gets the name of the device.
+  // Sets the device name in `calls`, which must outlive this.
   static Result<std::unique_ptr<CudaContext>> Retain(CudaCalls& calls, int ordinal);
   ~CudaContext();
   CudaContext(const CudaContext&) = delete;
@@ -30,7 +30,7 @@ class CudaContext {
   struct Facts {
     std::string name;            // "CUDA device 1 (NVIDIA H200, sm_90)"
     int compute_capability = 0;  // 90 for sm_90
-    uint64_t place = 0;          // on the bus of this host
+    uint64_t place = 0;          // PCI address on this host
   };
 
  private:
@@ -51,14 +51,14 @@ class ContextScope {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
-  // Not ok: the context is not current, and nothing may be called.
+  // Not ok: the context is not current and no call may be made.
   const Status& status() const { return status_; }
 
  private:
   Status Enter(const CudaContext& context);
 
   CudaCalls& calls_;
-  int capture_mode_ = kCudaCaptureRelaxed;  // of this thread, before
+  int capture_mode_ = kCudaCaptureRelaxed;  // the thread's previous mode
   const Status status_;
 };
 

@@ -1,5 +1,5 @@
-// CudaDevice: a Device over the CUDA driver, in the primary context of the process. Its queue is a
-// stream of its own with the highest priority, which does not wait for the default stream.
+// CudaDevice: a Device on the CUDA driver, in the primary context. Its queue is a stream of its own
+// with the highest priority that does not synchronise with the default stream.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H_
 
@@ -21,36 +21,35 @@ namespace hvd {
 class CudaDevice;
 
 struct CudaDeviceOptions {
-  uint32_t rank = 0;  // for sentences
-  int ordinal = 0;    // among those that the process sees
+  uint32_t rank = 0;  // for messages
+  int ordinal = 0;    // among the devices visible to the process
   CudaKernels kernels;
-  // Another object of the same device, if there is one: an error that leaves the context unusable
-  // is that of both.
+  // Another object of the same device, or null: they share errors that leave the context unusable.
   const CudaDevice* beside = nullptr;
 };
 
 class CudaDevice final : public Device {
  public:
-  // `driver` was started.
+  // `driver` has been initialised.
   static Result<std::unique_ptr<CudaDevice>> Open(const CudaDriver& driver,
                                                   const CudaDeviceOptions& options);
-  // Waits until the device is done with all it has, unless the context is unusable.
+  // Waits for all work of the device, unless the context is unusable.
   ~CudaDevice() override;
 
-  // Of the device: compute capability (90 for sm_90), and where it is plugged in, which is equal
-  // for processes that see the same one.
+  // Compute capability of the device (90 for sm_90), and its PCI address, which is equal in
+  // processes that see the same device.
   int compute_capability() const { return context_->compute_capability(); }
   uint64_t place() const { return context_->place(); }
 
-  // Calls `use` with the native handle of the queue while the context is current: for libraries
-  // that give work to a stream, as NCCL does.
+  // Calls `use` with the queue's native handle while the context is current: for libraries that
+  // enqueue work on a stream, such as NCCL.
   Status With(const std::function<Status(CuStream stream)>& use);
 
-  // Until EndCapture, work that the queue is given is kept, and not done. Only Move and With may be
-  // called meanwhile. False: not now, the caller asks again. The driver has the calls for graphs.
+  // Until EndCapture, enqueued work is captured instead of run. Only Move and With may be called
+  // meanwhile. False: not possible now, retry. Requires a driver with the graph calls.
   Result<bool> BeginCapture();
   Result<std::unique_ptr<CudaGraph>> EndCapture();
-  // Instead of EndCapture, from any thread: the work is forgotten.
+  // Instead of EndCapture, from any thread: discards the captured work.
   void DropCapture();
   Status Launch(const CudaGraph& graph);
 
@@ -64,7 +63,7 @@ class CudaDevice final : public Device {
   Result<bool> Ready(DeviceTicket ticket) override;
   Result<DeviceAddress> Allocate(size_t bytes) override;
   Status Free(DeviceAddress address) override;
-  // Waits until the device has done all that it was given: for ends.
+  // Waits for all enqueued work, for shutdown.
   Status Drain();
   Result<std::byte*> BorrowStaging(size_t bytes) override;
   Status ReturnStaging(std::byte* staging) override;

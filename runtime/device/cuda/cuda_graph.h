@@ -1,5 +1,4 @@
-// CudaGraph: work of a device's queue that was captured instead of done, and that one call gives to
-// the queue again and again.
+// CudaGraph: captured work of a device's queue that one call can launch repeatedly.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_CUDA_GRAPH_H_
 #define HVD_RUNTIME_DEVICE_CUDA_CUDA_GRAPH_H_
 
@@ -16,10 +15,10 @@ namespace hvd {
 
 class CudaGraph {
  public:
-  // `context` is current, and outlives the graph. `captured` is this function's to destroy.
+  // `context` is current and outlives the graph. Takes ownership of `captured`.
   static Result<std::unique_ptr<CudaGraph>> Make(CudaCalls& calls, CuContext context,
                                                  CuGraph captured);
-  // From any thread. Work that the queue has been given goes on to its end.
+  // From any thread. Launches already enqueued run to completion.
   ~CudaGraph();
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
@@ -35,17 +34,17 @@ class CudaGraph {
   const CuGraphExec handle_;
 };
 
-// Keeps captures of ours and waits for a whole context apart, of which the driver
-// refuses the wait and ends the capture. A wait that comes during a capture is made later, and a
-// capture begins when no wait is under way. One for the process; any thread.
+// Keeps our captures and context-wide waits from overlapping: the driver would reject the wait and
+// invalidate the capture. A wait that comes during a capture is deferred, and a capture begins only
+// while no wait is in progress. One per process; any thread.
 class CaptureGate {
  public:
   static CaptureGate& OfProcess() {
-    static auto* gate = new CaptureGate;  // memory may be freed after static objects are gone
+    static auto* gate = new CaptureGate;  // memory may be freed after static destruction
     return *gate;
   }
 
-  // False: somebody waits just now; the caller asks again.
+  // False: a wait is in progress; retry.
   bool TryCapture() {
     MutexLock lock(mutex_);
     if (waiting_ > 0) return false;
@@ -57,8 +56,8 @@ class CaptureGate {
     --capturing_;
   }
 
-  // Calls `wait`, which waits for a context: now, or during a capture with a later call of this or
-  // of RunLate.
+  // Calls `wait`, which waits for a context: now, or if a capture is active in a later call of Run
+  // or RunLate.
   void Run(std::function<void()> wait) {
     {
       MutexLock lock(mutex_);

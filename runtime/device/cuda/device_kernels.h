@@ -1,5 +1,5 @@
-// DeviceKernels: the kernels of kernels.cu on one device: loaded by the driver, and launched. Each
-// function is called while the context is current; one thread.
+// DeviceKernels: loads and launches the kernels of kernels.cu on one device. Call with the context
+// current, from one thread at a time.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_DEVICE_KERNELS_H_
 #define HVD_RUNTIME_DEVICE_CUDA_DEVICE_KERNELS_H_
 
@@ -15,7 +15,7 @@
 
 namespace hvd {
 
-// kernels.cu as the driver takes it.
+// kernels.cu as loaded by the driver.
 struct CudaKernels {
   using Compile = std::function<Result<const void*>(int compute_capability)>;
 
@@ -24,7 +24,8 @@ struct CudaKernels {
       : image(made), compile(std::move(otherwise)) {}
 
   const void* image;  // a fat binary
-  // Where the driver refuses it: code for one kind of device, which stays for ever. Null: none.
+  // Used if the driver rejects the image: returns code for one compute capability, never freed. May
+  // be null.
   Compile compile;
 };
 
@@ -48,7 +49,7 @@ class DeviceKernels {
   CuModule module_ = nullptr;
   CuFunction small_ = nullptr, large_ = nullptr;
   std::array<CuFunction, kAdasumKernels> adasum_{};
-  // The argument of the launch that is being made; the driver copies it.
+  // The argument of the current launch; the driver copies it.
   std::unique_ptr<BatchArguments<kLargeBatch>> arguments_;
 };
 

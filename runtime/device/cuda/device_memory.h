@@ -1,5 +1,5 @@
-// Memory of a device that outlives the device object that made it, as a result does that the caller
-// owns.
+// Frees device memory that outlives the Device that allocated it, such as a result owned by the
+// caller.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_DEVICE_MEMORY_H_
 #define HVD_RUNTIME_DEVICE_CUDA_DEVICE_MEMORY_H_
 
@@ -8,7 +8,8 @@
 
 namespace hvd {
 
-// Waits until the device is done with all that the process gave it, then frees. Any thread.
+// Frees the memory once the device has finished all work of this process (deferred during a graph
+// capture, see CaptureGate). Any thread.
 void FreeDeviceMemory(const CudaDriver& driver, int ordinal, DeviceAddress address);
 
 }  // namespace hvd

@@ -1,6 +1,6 @@
-// The part of the CUDA driver that this folder uses, as a table of entry points. The declarations
-// are our own, so that all but the kernels is compiled and tested where there is no CUDA; a test
-// compares them with cuda.h where there is one.
+// The part of the CUDA driver API used here, as a table of entry points. The declarations are our
+// own, so that everything but the kernels is compiled and tested without CUDA; a test compares them
+// with cuda.h if it is installed.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_DRIVER_API_H_
 #define HVD_RUNTIME_DEVICE_CUDA_DRIVER_API_H_
 
@@ -46,7 +46,7 @@ inline constexpr CuResult kCudaSystemDriverMismatch = 803;
 inline constexpr CuResult kCudaCaptureImplicit = 906;
 inline constexpr CuResult kCudaUnknown = 999;
 
-inline constexpr int kCudaComputeCapabilityMajor = 75;  // attributes of a device
+inline constexpr int kCudaComputeCapabilityMajor = 75;  // device attributes
 inline constexpr int kCudaComputeCapabilityMinor = 76;
 inline constexpr int kCudaPciBus = 33;
 inline constexpr int kCudaPciSlot = 34;
@@ -57,8 +57,8 @@ inline constexpr int kCudaCaptureRelaxed = 2;          // mode of a thread
 inline constexpr unsigned kCudaEventDisableTiming = 2;
 inline constexpr unsigned kCudaHostPortable = 1;  // pinned for all contexts
 
-// CALL(field, symbol, arguments). Where the driver revised a call, the symbol has its revision: the
-// plain name is the old one.
+// CALL(field, symbol, arguments). If the driver has revised a call, the symbol includes the
+// revision: the plain name is the old version.
 #define HVD_CUDA_DRIVER_CALLS(CALL)                                                                \
   CALL(init, "cuInit", (unsigned flags))                                                           \
   CALL(driver_get_version, "cuDriverGetVersion", (int* version))                                   \
@@ -102,7 +102,7 @@ inline constexpr unsigned kCudaHostPortable = 1;  // pinned for all contexts
         unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_bytes,         \
         CuStream stream, void** parameters, void** extra))
 
-// The same for CUDA graphs, without which all else works: null where the driver lacks one.
+// The same for CUDA graphs, which are optional: null if the driver lacks the call.
 #define HVD_CUDA_GRAPH_CALLS(CALL)                                                               \
   CALL(stream_begin_capture, "cuStreamBeginCapture_v2", (CuStream stream, int mode))             \
   CALL(stream_end_capture, "cuStreamEndCapture", (CuStream stream, CuGraph * graph))             \

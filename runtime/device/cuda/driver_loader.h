@@ -1,5 +1,5 @@
-// Finds the CUDA driver of this machine: libcuda.so.1, which comes with NVIDIA's driver and not
-// with CUDA. Nothing here is linked with it.
+// Loads the CUDA driver library, libcuda.so.1, which comes with NVIDIA's driver, not with CUDA.
+// Nothing here is linked with it.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_DRIVER_LOADER_H_
 #define HVD_RUNTIME_DEVICE_CUDA_DRIVER_LOADER_H_
 
@@ -10,23 +10,23 @@
 
 namespace hvd {
 
-// All entries by name. kUnsupported names every symbol that `library` lacks.
+// Resolves all entries by name. kUnsupported names every symbol that `library` lacks.
 Result<CudaDriver> FillCudaDriver(const std::string& library, const FindSymbol& find);
 
-// The calls for CUDA graphs that the driver lacks: "cuGraphLaunch"; "" when all are there.
+// The graph calls that the driver lacks, e.g. "cuGraphLaunch"; "" if it has all.
 std::string MissingGraphCalls(CudaDriver driver);
 
-// Initialises the driver and asks for its devices. Nothing is left to undo. kUnsupported with the
-// reason, which is that there is no GPU in most cases.
+// Initialises the driver and checks for devices. Needs no cleanup. kUnsupported with the reason,
+// usually that there is no GPU.
 Status StartCudaDriver(const CudaDriver& driver);
 
-// Loads `library` and does not start it; it is never unloaded.
+// Loads `library` without initialising it; never unloaded.
 Result<CudaDriver> FindCudaDriver(const std::string& library = "libcuda.so.1");
 
-// Loads `library` and starts it; it is never unloaded.
+// Loads `library` and initialises it; never unloaded.
 Result<CudaDriver> LoadCudaDriver(const std::string& library = "libcuda.so.1");
 
-// "CUDA 13.0"; the newest that the driver can run, not the installed one.
+// "CUDA 13.0": the newest version that the driver supports, not the installed one.
 std::string CudaDriverVersion(const CudaDriver& driver);
 
 }  // namespace hvd

@@ -1,7 +1,7 @@
-// EventPool: events of the driver, made when needed and used again, and the tickets of one stream.
-// Making an event costs microseconds and taking one from here nothing.
+// EventPool: CUDA events, created on demand and reused, and the tickets of one stream. Creating an
+// event costs microseconds, reusing one nothing.
 //
-// The calls are made with the device's context current.
+// Call with the device's context current.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_EVENT_POOL_H_
 #define HVD_RUNTIME_DEVICE_CUDA_EVENT_POOL_H_
 
@@ -20,15 +20,15 @@ class EventPool {
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
-  // `later` goes on when the work that `earlier` has been given so far is done.
+  // Makes `later` wait for the work enqueued on `earlier` so far.
   Status Order(CuStream earlier, CuStream later);
-  // Recorded in `stream`; lent until TakeBack, or DestroyAll.
+  // Returns an event recorded in `stream`, lent until TakeBack or DestroyAll.
   Result<CuEvent> Lend(CuStream stream);
   void TakeBack(CuEvent event);
-  // The tickets are of one stream: a later one is ready after an earlier one.
+  // All tickets are of one stream: they become ready in order.
   Result<DeviceTicket> Record(CuStream stream);
   Result<bool> Ready(DeviceTicket ticket);
-  // Also those of tickets that are not ready.
+  // Destroys all events, including those of tickets that are not ready.
   void DestroyAll();
 
  private:

@@ -1,12 +1,12 @@
-// The element types of the kernels: how each is read and written. The same text is compiled by nvcc
-// for the device and by the host's compiler for tests, and compiled again by NVRTC where a driver
-// refuses what nvcc made: so nothing that nvcc sees includes a header with functions.
+// The element types of the kernels: how each is loaded and stored. Compiled by nvcc for the device,
+// by the host compiler for tests, and by NVRTC if a driver rejects nvcc's output: so nothing that
+// nvcc sees may include a header with functions.
 //
-// Every function gives the bits that host_reduce gives, but for those of a NaN.
+// Every function gives the same bits as host_reduce, except for NaNs.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_KERNEL_ELEMENTS_H_
 #define HVD_RUNTIME_DEVICE_CUDA_KERNEL_ELEMENTS_H_
 
-// HVD_ANY_MEMORY: a type through which memory of any type is read and written.
+// HVD_ANY_MEMORY: marks a type that may alias memory of any type.
 #ifdef __CUDACC__
 #define HVD_KERNEL_FUNCTION __device__ __forceinline__
 #define HVD_ANY_MEMORY
@@ -22,7 +22,7 @@ using Word32 = unsigned;
 using Word16 = unsigned short;  // NOLINT(google-runtime-int)
 using Word8 = unsigned char;
 
-// The contents of memory, for a kernel.
+// The element type of memory, for a kernel.
 enum class KernelElement : Word32 {
   kFloat32 = 0,
   kFloat16 = 1,
@@ -30,7 +30,7 @@ enum class KernelElement : Word32 {
   kFloat8E4m3 = 3,
   kFloat8E5m2 = 4,
   kFloat64 = 5,
-  kBytes = 6,  // any type, as it is
+  kBytes = 6,  // any type, copied unchanged
 };
 
 inline constexpr unsigned kKernelThreads = 256;
@@ -83,7 +83,7 @@ HVD_KERNEL_FUNCTION float Load(Half x) {
   return FloatOf((rest >= 0x7c00u ? special : finite) | (x.bits & 0x8000u) << 16);
 #endif
 }
-// Its exponent and fraction as those of a float16, whose exponents begin 8 below.
+// Loads exponent and fraction as a float16, whose exponent range begins 8 lower, then scales.
 HVD_KERNEL_FUNCTION float Load(Small4m3 x) {
   const Word32 rest = x.bits & 0x7fu, sign = x.bits & 0x80u;
   const float value = Load(Half{static_cast<Word16>(sign << 8 | rest << 7)}) * 256.0F;
@@ -93,14 +93,14 @@ HVD_KERNEL_FUNCTION float Load(Small5m2 x) {
   return Load(Half{static_cast<Word16>(static_cast<Word32>(x.bits) << 8)});
 }
 
-// |x|, given as bits, rounded to nearest even as a number of kMantissa bits of fraction. It must be
-// less than the least number that rounds to infinity.
+// |x|, given as bits, rounded to nearest even with kMantissa fraction bits. Must be less than the
+// smallest number that rounds to infinity.
 template <int kMantissa, int kBias>
 HVD_KERNEL_FUNCTION Word32 RoundTo(Word32 bits) {
   constexpr int kShift = 23 - kMantissa;
   constexpr Word32 kRebias = static_cast<Word32>(127 - kBias) << kMantissa;
   constexpr Word32 kSmallestNormal = static_cast<Word32>(127 + 1 - kBias) << 23;
-  // A number whose last bit is worth as much as that of a subnormal: adding it rounds.
+  // A number whose last bit has the weight of a subnormal's: adding it rounds.
   constexpr Word32 kMagic = static_cast<Word32>(127 + 24 - kBias - kMantissa) << 23;
   const Word32 normal =
       ((bits + (1u << (kShift - 1)) - 1 + ((bits >> kShift) & 1u)) >> kShift) - kRebias;
@@ -108,7 +108,7 @@ HVD_KERNEL_FUNCTION Word32 RoundTo(Word32 bits) {
   return bits < kSmallestNormal ? subnormal : normal;
 }
 
-// Rounded to nearest even, once; a NaN stays a NaN. A value that is too large becomes infinite, in
+// Rounds once to nearest even; a NaN stays a NaN. A value that is too large becomes infinite, in
 // float8_e4m3 a NaN.
 template <typename T>
 struct Storer;
@@ -165,7 +165,7 @@ struct Storer<Small5m2> {
   }
 };
 
-// Elements that are read and written at once, as many of them as 16 bytes at most.
+// kCount elements, aligned for access in words of at most 16 bytes.
 template <typename T, int kCount>
 struct HVD_ANY_MEMORY Several {
   static constexpr Word64 kBytes = sizeof(T) * kCount;

@@ -1,7 +1,7 @@
-// StagingPool: pinned memory of the host, in sizes of powers of two. A piece that is returned is
-// lent again once the device is done with what it had been given by then.
+// StagingPool: pinned host memory in power-of-two sizes. A returned piece is reused once the device
+// has finished the work enqueued before its return.
 //
-// The calls are made with the device's context current.
+// Call with the device's context current.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_STAGING_POOL_H_
 #define HVD_RUNTIME_DEVICE_CUDA_STAGING_POOL_H_
 
@@ -17,16 +17,16 @@ namespace hvd {
 
 class StagingPool {
  public:
-  // `events` has the tickets of the stream that all copies go through.
+  // `events` issues the tickets of the stream used for all copies.
   StagingPool(CudaCalls& calls, EventPool& events) : calls_(calls), events_(events) {}
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
   Result<std::byte*> Borrow(size_t bytes);
   Status Return(std::byte* memory, CuStream stream);
-  // True if [memory, memory + bytes) lies in one piece that is lent.
+  // True if [memory, memory + bytes) lies within one lent piece.
   bool IsLent(const std::byte* memory, size_t bytes) const;
-  // Nothing may be under way.
+  // No copy may be in progress.
   void FreeAll();
 
  private:

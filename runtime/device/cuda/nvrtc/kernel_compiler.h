@@ -1,5 +1,5 @@
-// Compiles kernels.cu on the machine where it runs, by NVRTC, for one kind of device: for a driver
-// that refuses what nvcc made. It takes about a second; nothing is written to disk.
+// Compiles kernels.cu at run time with NVRTC for one compute capability, if the driver rejects
+// nvcc's output. Takes about a second; nothing is written to disk.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_NVRTC_KERNEL_COMPILER_H_
 #define HVD_RUNTIME_DEVICE_CUDA_NVRTC_KERNEL_COMPILER_H_
 
@@ -12,13 +12,13 @@
 
 namespace hvd {
 
-// The code of `source` for compute capability 90 as sm_90, as the driver loads it. kUnsupported
-// with one sentence: the call that failed and what the compiler says, in one line.
+// The cubin of `source`, loadable by the driver, for sm_90 if compute_capability is 90.
+// kUnsupported with a one-line message: the call that failed and the compiler's output.
 Result<std::vector<char>> CompileKernels(const NvrtcLibrary& nvrtc, const KernelsSource& source,
                                          int compute_capability);
 
-// The same for the kernels of this build, by the NVRTC of this process: CudaKernels::compile. Made
-// once for each capability and kept for ever. Any thread.
+// The same for the kernels of this build with the NVRTC of this process: CudaKernels::compile.
+// Compiled once per capability and kept forever. Any thread.
 Result<const void*> KernelsForCapability(int compute_capability);
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// kernels.cu and all that it includes, as text: built into libhvd_cuda.so for NVRTC.
+// The source of kernels.cu and all its headers, built into libhvd_cuda.so for NVRTC.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_NVRTC_KERNELS_SOURCE_H_
 #define HVD_RUNTIME_DEVICE_CUDA_NVRTC_KERNELS_SOURCE_H_
 
@@ -8,7 +8,7 @@
 namespace hvd {
 
 struct KernelsHeader {
-  std::string name;  // as #include has it
+  std::string name;  // as in #include
   std::string text;
 };
 

@@ -1,5 +1,5 @@
-// The part of NVRTC, CUDA's compiler as a library, that this folder uses, as a table of entry
-// points. The declarations are our own; a test compares them with nvrtc.h where there is one.
+// The part of NVRTC (CUDA's run-time compiler) used here, as a table of entry points. The
+// declarations are our own; a test compares them with nvrtc.h if it is installed.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_NVRTC_NVRTC_API_H_
 #define HVD_RUNTIME_DEVICE_CUDA_NVRTC_NVRTC_API_H_
 

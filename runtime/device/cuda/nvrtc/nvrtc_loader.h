@@ -1,5 +1,5 @@
-// Finds NVRTC: the copy that the process has, that of the framework, or the system's. It is no part
-// of the build, and is looked for only where a driver refuses the kernels that nvcc made.
+// Finds NVRTC: the copy in the process, the framework's or the system's. It is not part of the
+// build and is needed only if a driver rejects the kernels compiled by nvcc.
 #ifndef HVD_RUNTIME_DEVICE_CUDA_NVRTC_NVRTC_LOADER_H_
 #define HVD_RUNTIME_DEVICE_CUDA_NVRTC_NVRTC_LOADER_H_
 
@@ -12,21 +12,20 @@
 
 namespace hvd {
 
-// The library by its names; the newest CUDA first.
+// Library names, newest CUDA first.
 inline constexpr const char* kNvrtcNames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
-// Where wheels lay it, seen from the paths of libraries that the process has mapped: beside them,
-// and in the folders "cu13", "cuda_nvrtc" of the wheels "nvidia". Each path once, in the order in
-// which they are to be tried; the libraries' plain names, for the loader's own search, are last.
-// Pure.
+// Where wheels install it, relative to the libraries that the process has mapped: beside them, and
+// in the folders "cu13" and "cuda_nvrtc" of the "nvidia" wheels. Without duplicates, in the order
+// to try; the plain library names, for the loader's own search, come last. Pure.
 std::vector<std::string> NvrtcCandidates(std::span<const std::string> mapped);
 
-// All entries by name. kUnsupported names every symbol that `path` lacks.
+// Resolves all entries by name. kUnsupported names every symbol that `path` lacks.
 Result<NvrtcLibrary> FillNvrtc(const std::string& path, const FindSymbol& find);
 
-// The first of the candidates that loads; it is never unloaded. kUnsupported with the reason.
+// Loads the first candidate that works; never unloaded. kUnsupported with the reason.
 Result<NvrtcLibrary> LoadNvrtcFrom(std::span<const std::string> candidates);
-// By what this process has mapped.
+// From the libraries that this process has mapped.
 Result<NvrtcLibrary> LoadNvrtc();
 
 }  // namespace hvd
