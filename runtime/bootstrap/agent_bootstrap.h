@@ -17,11 +17,11 @@ struct AgentAddress {
   std::string name;     // HVD_AGENT
   uint32_t slot = 0;    // HVD_SLOT
   std::string job_key;  // HVD_JOB_KEY
-  uint32_t size = 0;    // HOROVOD_SIZE, of the world; 0: not said
+  uint32_t size = 0;    // HOROVOD_SIZE, of the world; 0: unknown
   bool operator==(const AgentAddress&) const = default;
 };
 
-// The agent that hvdrun started before this process.
+// Connects to the agent that hvdrun started before this process.
 class HvdrunConnector final : public AgentConnector {
  public:
   explicit HvdrunConnector(AgentAddress address) : address_(std::move(address)) {}

@@ -1,5 +1,5 @@
-// AgentLink: the worker's end of the link (runtime/net/link.h), used by several threads at once:
-// one that waits for something reads, and puts what is for the others where they find it.
+// AgentLink: the worker's end of the link (runtime/net/link.h). Thread-safe: one of the waiting
+// threads reads and dispatches the messages of all.
 #ifndef HVD_RUNTIME_BOOTSTRAP_AGENT_LINK_H_
 #define HVD_RUNTIME_BOOTSTRAP_AGENT_LINK_H_
 
@@ -19,19 +19,19 @@
 
 namespace hvd {
 
-// How this process comes to its agent.
+// Connects this process to its agent.
 class AgentConnector {
  public:
   virtual ~AgentConnector() = default;
-  // A connected link whose hello is said.
+  // A connected link on which the hello has been sent.
   virtual Result<UniqueFd> Open() = 0;
-  // True when an agent that went away without a word is replaced by opening again.
+  // Whether to open a new link if the agent disappears without a message.
   virtual bool Reopens() const = 0;
   // For messages: "slot 3".
   virtual std::string who() const = 0;
 };
 
-// A generation that began.
+// A generation that has begun.
 struct BegunGeneration {
   LinkGeneration generation;
   UniqueFd page;
@@ -42,26 +42,25 @@ class AgentLink {
  public:
   explicit AgentLink(AgentConnector& connector) : connector_(connector) {}
 
-  // kAborted with the reason when the world cannot form; kDismissed with the reason when it forms
-  // without this process; kInProgress never: a `timeout` <= 0 is no
-  // limit.
+  // kAborted with the reason if the world cannot form, or not within `timeout` (<= 0: no limit);
+  // kDismissed with the reason if it forms without this process; never kInProgress.
   Result<BegunGeneration> Join(Duration timeout);
   void Leave(uint64_t generation, TimePoint since);
-  // Sends the question and waits for the segment it is answered by.
+  // Sends the request and waits for the segment in the reply.
   Result<ReceivedLink> AskForSegment(const LinkMessage& question);
-  // Connected or not, without waiting for an answer.
+  // Sends without waiting for a reply; an error if not connected.
   Status Send(const LinkMessage& message);
   Status Put(const std::string& key, const std::string& value);
   Result<std::string> Get(const std::string& key, Duration timeout);
-  // Takes in what has come, without blocking. Not ok: the agent is gone.
+  // Receives pending messages without blocking. Not ok: the agent is gone.
   Status PollAgent();
-  // Async-signal-safe; in a forked child.
+  // For a forked child; async-signal-safe.
   void CloseAfterFork() HVD_NO_THREAD_SAFETY_ANALYSIS { socket_.Reset(); }
 
  private:
   Status Connect() HVD_REQUIRES(mutex_);
   Status SendLocked(const LinkMessage& message) HVD_REQUIRES(mutex_);
-  // Lets go of the mutex while it waits.
+  // Releases the mutex while it waits.
   Status Await(TimePoint deadline, const std::function<bool()>& ready) HVD_REQUIRES(mutex_);
   void ReceiveAll() HVD_REQUIRES(mutex_);
   void Take(ReceivedLink received) HVD_REQUIRES(mutex_);
@@ -70,17 +69,17 @@ class AgentLink {
   Status CheckGeneration() const HVD_REQUIRES(mutex_);
 
   AgentConnector& connector_;
-  // One question for a segment at a time: answers carry no number of their question.
+  // One segment request at a time: replies carry no request id.
   Mutex asking_;
-  Mutex mutex_;  // of all below
+  Mutex mutex_;  // guards all below
   std::condition_variable_any arrived_;
   UniqueFd socket_
-      HVD_GUARDED_BY(mutex_);  // connected when first needed, kept for the life of the process
+      HVD_GUARDED_BY(mutex_);  // connected on first use, kept for the life of the process
   bool reading_ HVD_GUARDED_BY(mutex_) = false;  // a thread sleeps on the socket, without the lock
-  bool heard_ HVD_GUARDED_BY(mutex_) = false;    // something came since the last LinkJoin
-  bool shares_memory_ HVD_GUARDED_BY(mutex_) = false;  // by segments that this agent gave
-  Status lost_ HVD_GUARDED_BY(mutex_);                 // why there is no socket any more
-  uint64_t generation_ HVD_GUARDED_BY(mutex_) = 0;     // this process is in it
+  bool heard_ HVD_GUARDED_BY(mutex_) = false;    // a message has arrived since the last LinkJoin
+  bool shares_memory_ HVD_GUARDED_BY(mutex_) = false;  // through segments that this agent allocated
+  Status lost_ HVD_GUARDED_BY(mutex_);                 // why the socket was closed
+  uint64_t generation_ HVD_GUARDED_BY(mutex_) = 0;     // the one this process is in; 0: none
   std::optional<BegunGeneration> begun_ HVD_GUARDED_BY(mutex_);
   std::optional<Status> cannot_begin_
       HVD_GUARDED_BY(mutex_);  // broken, or this worker is no longer needed

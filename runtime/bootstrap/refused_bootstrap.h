@@ -1,4 +1,4 @@
-// RefusedBootstrap: an environment that makes no sense. Every init fails with the reason.
+// RefusedBootstrap: for an invalid environment. Every init fails with the reason.
 #ifndef HVD_RUNTIME_BOOTSTRAP_REFUSED_BOOTSTRAP_H_
 #define HVD_RUNTIME_BOOTSTRAP_REFUSED_BOOTSTRAP_H_
 

@@ -1,4 +1,4 @@
-// SoloBootstrap: a world of one, for a script that runs without a launcher.
+// SoloBootstrap: a world of one, for scripts run without a launcher.
 #ifndef HVD_RUNTIME_BOOTSTRAP_SOLO_BOOTSTRAP_H_
 #define HVD_RUNTIME_BOOTSTRAP_SOLO_BOOTSTRAP_H_
 
@@ -23,7 +23,7 @@ class SoloBootstrap final : public Bootstrap, private KvStore {
 
  private:
   Status Put(const std::string& key, const std::string& value) override;
-  // Nobody else could put a key that is not there.
+  // Fails if the key is missing: no other rank could put it.
   Result<std::string> Get(const std::string& key, Duration timeout) override;
 
   LocalSegmentSource segments_;
