@@ -6,7 +6,7 @@
 
 namespace hvd {
 
-// The smallest multiple of `to` (> 0) that is at least `n`; wraps where n + to - 1 does not fit.
+// The smallest multiple of `to` (> 0) that is at least `n`; wraps if n + to - 1 overflows.
 constexpr uint64_t RoundUp(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace hvd

@@ -14,14 +14,14 @@ namespace hvd {
 
 static_assert(std::endian::native == std::endian::little, "wire formats are little-endian");
 
-// Appends fields to a string. Integers are stored as they are in memory (little-endian).
+// Appends fields to a string. Integers are stored as in memory (little-endian).
 class ByteWriter {
  public:
   ByteWriter() = default;
-  // Writes behind these bytes.
+  // Appends to these bytes.
   explicit ByteWriter(std::string begin) : bytes_(std::move(begin)) {}
 
-  // So many bytes more are likely to come.
+  // Reserves room for `bytes` more bytes.
   void Reserve(size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
   template <typename T>
   requires std::is_integral_v<T> || std::is_enum_v<T> ByteWriter& Put(T value) {
@@ -41,8 +41,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Reads fields in order. After the first field that does not fit, ok() is false and all reads give
-// zero or "".
+// Reads fields in order. After the first field that does not fit, ok() is false and all reads
+// return zero or "".
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
@@ -66,7 +66,7 @@ class ByteReader {
     return field;
   }
   std::string_view Rest() { return GetBytes(bytes_.size()); }
-  // The bytes that nobody has read yet.
+  // Number of bytes not read yet.
   size_t left() const { return bytes_.size(); }
 
   bool ok() const { return ok_; }

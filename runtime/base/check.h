@@ -1,11 +1,11 @@
-// HVD_CHECK(condition, values...): an invariant without which memory would be corrupted, tested in
-// release builds too. When it does not hold, the process prints file, line, the condition and the
-// values (integers) and aborts: a process that goes on would damage the data of its peers.
+// HVD_CHECK(condition, values...): an invariant that protects memory from corruption, checked in
+// release builds too. If it fails, the process prints file, line, the condition and the values
+// (integers) and aborts: continuing would corrupt the data of its peers.
 //
 //   HVD_CHECK(offset + bytes <= size, offset, bytes, size);
 //
-// Not for input or for what peers may do wrong: those are a Status. The condition is one compare;
-// all else is out of line. May be used anywhere, also in a forked child: it allocates nothing.
+// Not for input or errors of peers: those are a Status. Costs one comparison; the rest is out of
+// line. May be used anywhere, also in a forked child: it allocates nothing.
 #ifndef HVD_RUNTIME_BASE_CHECK_H_
 #define HVD_RUNTIME_BASE_CHECK_H_
 
@@ -14,12 +14,12 @@
 
 namespace hvd {
 
-// `names` is the source text of the values, "" when there are none.
+// `names` is the source text of the values, "" if there are none.
 [[noreturn, gnu::cold, gnu::noinline]] void CheckFailed(const char* file, int line,
                                                         const char* condition, const char* names,
                                                         std::initializer_list<uint64_t> values);
 
-// Integers of any type as the values of a failed check.
+// Accepts integers of any type as values.
 template <typename... Integers>
 [[noreturn, gnu::cold, gnu::noinline]] void CheckFailedWith(const char* file, int line,
                                                             const char* condition,

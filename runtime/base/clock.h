@@ -1,5 +1,5 @@
-// Clock: the only source of "now". Decisions take a TimePoint as an argument; only shells own a
-// Clock.
+// Clock: the only source of "now". Decision code gets a TimePoint as an argument; only its callers
+// own a Clock.
 #ifndef HVD_RUNTIME_BASE_CLOCK_H_
 #define HVD_RUNTIME_BASE_CLOCK_H_
 
@@ -24,7 +24,7 @@ class SteadyClock final : public Clock {
   TimePoint Now() const override;
 };
 
-// A clock that moves only when told to. Not thread-safe.
+// A clock that only Advance moves. Not thread-safe.
 class ManualClock final : public Clock {
  public:
   TimePoint Now() const override { return now_; }
@@ -37,10 +37,10 @@ class ManualClock final : public Clock {
 // The steady clock without an object, for hot paths that cannot carry one.
 TimePoint SteadyNow();
 
-// Rounded up, for poll and epoll: 0 when `then` is past, `most` when it is later than that.
+// Timeout for poll and epoll, rounded up: 0 if `then` is past, at most `most`.
 int MillisecondsUntil(TimePoint then, TimePoint now, int most);
 
-// Seconds since 1970, for people to read; never for decisions.
+// Seconds since 1970, for display only, never for decisions.
 int64_t WallSeconds();
 // Nanoseconds since 1970, to compare the clocks of two hosts.
 int64_t WallNanoseconds();

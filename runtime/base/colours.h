@@ -11,7 +11,8 @@
 
 namespace hvd {
 
-// A terminal is, unless NO_COLOR is set; FORCE_COLOR colours other descriptors, too.
+// True for a terminal (unless TERM is unset or dumb). NO_COLOR disables, FORCE_COLOR (0: disables)
+// forces colours.
 inline bool WantsColours(int fd) {
   if (!GetEnv("NO_COLOR").value_or("").empty()) return false;
   if (const auto force = GetEnv("FORCE_COLOR"); force && !force->empty()) return *force != "0";
@@ -20,7 +21,7 @@ inline bool WantsColours(int fd) {
 
 inline std::string Red(std::string_view text) { return "\x1b[31m" + std::string(text) + "\x1b[0m"; }
 
-// In red where stderr is coloured.
+// In red if stderr is coloured.
 inline std::string RedOnStderr(std::string_view text) {
   return WantsColours(STDERR_FILENO) ? Red(text) : std::string(text);
 }

@@ -9,7 +9,7 @@
 
 namespace hvd {
 
-// A copy of the variable, or nothing when it is unset. An empty value counts as set.
+// A copy of the variable, nullopt if unset. An empty value counts as set.
 std::optional<std::string> GetEnv(const char* name);
 
 // All variables of this process in order, as (name, value).

@@ -1,5 +1,5 @@
-// The exit codes that hvdrun gives itself; any other is that of a rank. configs/failure_codes.cc
-// explains them to users, and the manual page and docs/failure-codes.md are made from it.
+// hvdrun's own exit codes; any other is a rank's. configs/failure_codes.cc explains them to users;
+// the manual page and docs/failure-codes.md are generated from it.
 #ifndef HVD_RUNTIME_BASE_EXIT_STATUS_H_
 #define HVD_RUNTIME_BASE_EXIT_STATUS_H_
 
@@ -7,15 +7,16 @@ namespace hvd {
 
 inline constexpr int kFailedExitCode = 1;
 inline constexpr int kUsageError = 2;
-// hvdrun and its ranks were asked to stop after a step: run me again (EX_TEMPFAIL of sysexits.h).
+// hvdrun and its ranks were asked to stop after a step; run the job again (EX_TEMPFAIL of
+// sysexits.h).
 inline constexpr int kStoppedExitCode = 75;
-// A collective took too long, or could never end. No shell and no signal gives it.
+// A collective took too long or could never complete. Not used by shells or signals.
 inline constexpr int kStalledExitCode = 79;
 inline constexpr int kTimedOutExitCode = 124;  // as timeout(1)
-// As a shell.
+// As in shells.
 inline constexpr int kCommandNotExecutable = 126;
 inline constexpr int kCommandNotFound = 127;
-// A shell reports signal N by exit code 128 + N, and so does the warden of an agent.
+// Signal N is reported as exit code 128 + N, by shells and by the warden of an agent.
 inline constexpr int kSignalBase = 128;
 
 }  // namespace hvd

@@ -1,4 +1,4 @@
-// A hash of bytes, the same in every process of every release. Not against an adversary.
+// A hash of bytes, the same in every process and release. Not collision-resistant.
 #ifndef HVD_RUNTIME_BASE_HASH_H_
 #define HVD_RUNTIME_BASE_HASH_H_
 
@@ -9,7 +9,7 @@ namespace hvd {
 
 inline constexpr uint64_t kHashStart = 0xcbf29ce484222325;
 
-// FNV-1a, 64 bits. HashOf(b, HashOf(a)) is that of a and b in a row; another start makes it another
+// FNV-1a, 64 bits. HashOf(b, HashOf(a)) is the hash of a + b; another `start` gives another hash
 // function. Any thread.
 constexpr uint64_t HashOf(std::string_view bytes, uint64_t start = kHashStart) {
   uint64_t hash = start;

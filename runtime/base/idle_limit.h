@@ -10,23 +10,23 @@ namespace hvd {
 
 inline constexpr Duration kNoLimit = Duration::max();
 
-// `now + limit`, without overflow; kNoLimit is never.
+// `now + limit` without overflow; kNoLimit gives TimePoint::max().
 constexpr TimePoint After(TimePoint now, Duration limit) {
   return limit >= TimePoint::max() - now ? TimePoint::max() : now + limit;
 }
 
 class IdleLimit {
  public:
-  // `moved` counts what has moved so far: bytes, turns, anything that only grows.
+  // `moved`: progress so far in bytes, rounds or any counter that only grows.
   IdleLimit(Duration limit, uint64_t moved, TimePoint now)
       : limit_(limit), moved_(moved), next_look_(After(now, limit)) {}
 
-  // When to ask Over; never for kNoLimit.
+  // When to call Over next; TimePoint::max() for kNoLimit.
   TimePoint next_look() const { return next_look_; }
 
-  // True when nothing has moved since the last look, which was `limit` ago. So work that stands
-  // still is over after `limit` at the earliest and twice that at the latest, and work that moves
-  // at all never is.
+  // True if there was no progress since the last check, `limit` ago. So stalled work times out
+  // after `limit` at the earliest and twice that at the latest, and work that makes any progress
+  // never does.
   bool Over(uint64_t moved, TimePoint now) {
     if (now < next_look_) return false;
     if (moved == moved_) return true;

@@ -1,5 +1,5 @@
-// Means of the kernel that tests switch off one by one, so that their substitutes are tested on
-// every kernel.
+// Kernel features that tests can disable one by one, so that the fallbacks are tested on every
+// kernel.
 #ifndef HVD_RUNTIME_BASE_KERNEL_FEATURES_H_
 #define HVD_RUNTIME_BASE_KERNEL_FEATURES_H_
 
@@ -7,11 +7,11 @@
 
 namespace hvd {
 
-// True when HVD_TEST_WITHOUT, a list with commas, names this one: cgroup, pidfd, memfd, close_range
-// or futex_waitv. The variable is read once.
+// True if HVD_TEST_WITHOUT, a comma-separated list, contains the feature: cgroup, pidfd, memfd,
+// close_range or futex_waitv. The variable is read once.
 bool Without(std::string_view means);
 
-// Whether `list`, with commas, holds `word`. Pure.
+// Whether the comma-separated `list` contains `word`. Pure.
 bool ListHolds(std::string_view list, std::string_view word);
 
 }  // namespace hvd

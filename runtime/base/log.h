@@ -1,4 +1,4 @@
-// Log lines to stderr, "[hvd warning] text". The only file that touches spdlog.
+// Log lines to stderr, "[hvd warning] text". The only file that uses spdlog.
 #ifndef HVD_RUNTIME_BASE_LOG_H_
 #define HVD_RUNTIME_BASE_LOG_H_
 
@@ -15,14 +15,14 @@ struct LogSettings {
   std::string who = "hvd";
 };
 
-// For this program or library: each has a log of its own. Not while other threads write lines.
+// Sets the log of this program or library; each has its own. Not while other threads log.
 void SetLog(LogSettings settings);
 const LogSettings& CurrentLog();
 
-// Reads "trace" ... "fatal" in any case; `fallback` for anything else.
+// Parses "trace" ... "fatal", case-insensitive; `fallback` for anything else.
 LogLevel ParseLogLevel(std::string_view text, LogLevel fallback);
 
-// Writes one line at once; thread-safe; never throws and never fails the caller.
+// Writes one line immediately; thread-safe; never throws, errors are ignored.
 void Log(LogLevel level, std::string_view text);
 
 inline void LogDebug(std::string_view text) { Log(LogLevel::kDebug, text); }

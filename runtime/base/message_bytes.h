@@ -1,6 +1,5 @@
-// MessageBytes: the bytes of a message, with room in front of them: a layer that puts its head
-// there, or takes that of another one away, moves no other byte (the headroom of an sk_buff in
-// Linux).
+// MessageBytes: the bytes of a message with headroom in front, so that a layer can add or remove a
+// header without moving other bytes (like the headroom of a Linux sk_buff).
 #ifndef HVD_RUNTIME_BASE_MESSAGE_BYTES_H_
 #define HVD_RUNTIME_BASE_MESSAGE_BYTES_H_
 
@@ -15,10 +14,10 @@ namespace hvd {
 class MessageBytes {
  public:
   MessageBytes() = default;
-  // Without room. Implicit: most messages are made as strings.
+  // Without headroom. Implicit: most messages are built as strings.
   MessageBytes(std::string bytes) : storage_(std::move(bytes)) {}  // NOLINT
   MessageBytes(const char* bytes) : storage_(bytes) {}             // NOLINT
-  // Nothing yet, with so much room in front, and memory for `bytes` to be appended.
+  // Empty, with `room` bytes of headroom and capacity for `bytes` to be appended.
   MessageBytes(size_t room, size_t bytes) : begin_(room) {
     storage_.reserve(room + bytes);
     storage_.resize(room);
@@ -36,14 +35,14 @@ class MessageBytes {
     return *this;
   }
 
-  // Until the next change.
+  // Valid until the next change.
   std::string_view view() const { return std::string_view(storage_).substr(begin_); }
   size_t size() const { return storage_.size() - begin_; }
   bool empty() const { return size() == 0; }
   bool operator==(const MessageBytes& other) const { return view() == other.view(); }
 
   void Append(std::string_view bytes) { storage_.append(bytes); }
-  // In front. Moves the others only where there is too little room.
+  // Prepends. Moves the other bytes only if there is too little headroom.
   void Push(std::string_view head) {
     if (head.size() > begin_) {
       storage_.insert(begin_, head.size() - begin_, '\0');
@@ -52,12 +51,12 @@ class MessageBytes {
     begin_ -= head.size();
     std::ranges::copy(head, storage_.begin() + static_cast<ptrdiff_t>(begin_));
   }
-  // The first `count` bytes, at most size(), become room.
+  // Turns the first `count` bytes (at most size()) into headroom.
   void Pull(size_t count) { begin_ += count; }
 
  private:
   std::string storage_;
-  size_t begin_ = 0;  // of the bytes; room before it
+  size_t begin_ = 0;  // offset of the first byte; headroom before it
 };
 
 }  // namespace hvd

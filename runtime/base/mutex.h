@@ -1,5 +1,5 @@
-// Mutex and MutexLock: std::mutex and std::unique_lock with the annotations that libstdc++ does not
-// have. A MutexLock is passed to std::condition_variable as it is; the predicate of a wait says
+// Mutex and MutexLock: std::mutex and std::unique_lock with the annotations that libstdc++ lacks. A
+// MutexLock can be passed to std::condition_variable; annotate the predicate of a wait with
 // HVD_REQUIRES(mutex).
 #ifndef HVD_RUNTIME_BASE_MUTEX_H_
 #define HVD_RUNTIME_BASE_MUTEX_H_
@@ -17,11 +17,11 @@ class HVD_MUTEX_CLASS Mutex : public std::mutex {
   bool try_lock() HVD_TRY_ACQUIRE(true) { return std::mutex::try_lock(); }
 };
 
-// Holds the mutex from its construction to its end, but for what lies between unlock and lock.
+// Holds the mutex from construction to destruction, except between unlock and lock.
 class HVD_LOCK_CLASS MutexLock : public std::unique_lock<std::mutex> {
  public:
   explicit MutexLock(Mutex& mutex) HVD_ACQUIRE(mutex) : std::unique_lock<std::mutex>(mutex) {}
-  // Of a mutex that this thread holds already.
+  // Adopts a mutex that this thread already holds.
   MutexLock(Mutex& mutex, std::adopt_lock_t held) HVD_REQUIRES(mutex)
       : std::unique_lock<std::mutex>(mutex, held) {}
   ~MutexLock() HVD_RELEASE() {}

@@ -1,5 +1,5 @@
-// OutputFile: a file that takes its place when it is complete. Until then it lies beside it under
-// another name, and is removed when it is given up.
+// OutputFile: a file that is renamed to its path when complete. Until then it has another name in
+// the same folder; it is removed if abandoned.
 //
 // One thread at a time.
 #ifndef HVD_RUNTIME_BASE_OUTPUT_FILE_H_
@@ -19,14 +19,14 @@ namespace hvd {
 
 class OutputFile {
  public:
-  // A sentence about the path where it cannot be written. The file is for its owner only.
+  // An error about the path if it cannot be written. The file is accessible to its owner only.
   static Result<std::unique_ptr<OutputFile>> Create(const std::string& path);
-  ~OutputFile();  // without Finish: nothing is left
+  ~OutputFile();  // without Finish: removes the file
   OutputFile(const OutputFile&) = delete;
 
-  // Room for more of the file; call Written after each piece or so.
+  // Append to this buffer; call Written from time to time.
   std::string* buffer() { return &buffer_; }
-  // Hands the buffer to the file when it is long enough.
+  // Writes the buffer to the file if it is long enough.
   void Written() {
     if (buffer_.size() >= kBlock) Write();
   }
@@ -34,7 +34,7 @@ class OutputFile {
     buffer_ += bytes;
     Written();
   }
-  // Not ok: something could not be written, and the path is as it was before.
+  // Not ok: a write failed, and the path is unchanged.
   Status Finish();
   bool failed() const { return error_ != 0; }
   uint64_t bytes() const { return bytes_ + buffer_.size(); }
@@ -51,25 +51,26 @@ class OutputFile {
   const std::string path_, part_;
   UniqueFd fd_;
   std::string buffer_;
-  uint64_t bytes_ = 0;  // in the file
+  uint64_t bytes_ = 0;  // written to the file
   int error_ = 0;
   bool finished_ = false;
 };
 
-// The path of the file that `path` names for writing. A link in its last place is followed where it
-// belongs to this user or to root; one that a stranger has put there is refused, since it would
-// direct the output to any file of the user's.
+// Resolves `path` for writing. If its last component is a symbolic link of this user or root, it is
+// followed; a link of another user is refused, since it could direct the output to any file of this
+// user.
 Result<std::string> PathForOutput(const std::string& path);
 
-// Opens a regular file for writing, and makes it where there is none; `name` is relative to
-// `folder`, an open one or AT_FDCWD. Never follows a link and never waits for a reader. Invalid,
-// with errno: it cannot be opened; ELOOP: it is a link; ENXIO: it is no regular file.
+// Opens a regular file for writing, creating it if missing; `name` is relative to `folder`, a
+// descriptor or AT_FDCWD. Never follows a link and never waits for a reader. On failure invalid,
+// with errno set; ELOOP: a link; ENXIO: not a regular file.
 UniqueFd OpenRegularFile(int folder, const char* name, int flags, mode_t mode);
 
-// Both: a sentence about the path where it cannot be opened. `flags`: O_APPEND or O_TRUNC.
+// PathForOutput and OpenRegularFile; an error about the path if it cannot be opened. `flags`:
+// O_APPEND or O_TRUNC.
 Result<UniqueFd> OpenForOutput(const std::string& path, int flags, mode_t mode);
 
-// A whole file at once: Create, Append, Finish.
+// Writes a whole file: Create, Append, Finish.
 Status WriteWholeFile(const std::string& path, std::string_view text);
 
 }  // namespace hvd

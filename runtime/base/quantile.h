@@ -9,8 +9,8 @@
 
 namespace hvd {
 
-// The value below which the share `at` (0 to 1) of `values` lies, always one of them: element
-// floor(at * n) in ascending order, at most the last. Value{} when there are none. O(n).
+// The `at` quantile (0 to 1), always one of `values`: element floor(at * n) in ascending order, at
+// most the last. Value{} if empty. O(n).
 template <typename Value>
 Value Quantile(std::vector<Value> values, double at) {
   if (values.empty()) return Value{};
@@ -21,7 +21,7 @@ Value Quantile(std::vector<Value> values, double at) {
   return *element;
 }
 
-// The upper one of the two in the middle where their number is even.
+// The upper median if the count is even.
 template <typename Value>
 Value Median(std::vector<Value> values) {
   return Quantile(std::move(values), 0.5);

@@ -1,5 +1,5 @@
-// The text of a file that a user named, in bounded time and memory: it may be a pipe into which
-// nothing is written, or a device that never ends.
+// Reads a file named by a user in bounded time and memory: it may be a silent pipe or an endless
+// device.
 #ifndef HVD_RUNTIME_BASE_READ_FILE_H_
 #define HVD_RUNTIME_BASE_READ_FILE_H_
 
@@ -14,12 +14,12 @@ namespace hvd {
 
 struct ReadLimits {
   size_t bytes = size_t{16} << 20;           // whole MiB
-  Duration time = std::chrono::seconds(10);  // from the first to the last byte
+  Duration time = std::chrono::seconds(10);  // for the whole read
 };
 
-// Regular files, pipes (also `<(command)`) and devices. An error goes on where the caller named the
-// file: "cannot be read: No such file or directory", "is a directory", "is longer than 16 MiB",
-// "has not ended within 10 s". Any thread.
+// Reads regular files, pipes (also `<(command)`) and devices. Error messages continue after the
+// file name: "cannot be read: No such file or directory", "is a directory", "is longer than 16
+// MiB", "has not ended within 10 s". Any thread.
 Result<std::string> ReadFileWithin(const std::string& path, const ReadLimits& limits);
 
 }  // namespace hvd

@@ -1,13 +1,13 @@
-// RecordMemory: memory of its own for records that outlive the call that made them (names, their
-// details, operations), so that they never lie between the blocks of the framework.
+// RecordMemory: separate memory for records that outlive the call that created them (names, their
+// details, operations), so that they never fragment the framework's heap.
 //
-// A record of some hundred bytes in the middle of the process's heap keeps the allocator from
-// joining the free memory on both sides of it: a script with a fresh tensor in each step, and a
-// record made in each step, would grow without end. Freed records are used again for records of
-// the same size class; nothing is ever returned to the system, so the memory is bounded by the most
-// records that existed at one time. Thread-safe.
+// A record of some hundred bytes in the middle of the process's heap prevents the allocator from
+// coalescing the free memory on both sides: a script that creates a new tensor and a record in each
+// step would grow without bound. Freed records are reused for records of the same size class;
+// nothing is ever returned to the system, so memory is bounded by the largest number of records
+// that existed at one time. Thread-safe.
 //
-// Under AddressSanitizer each record is a block of the heap after all, so that it is guarded.
+// Under AddressSanitizer each record is an ordinary heap block, so that it is guarded.
 #ifndef HVD_RUNTIME_BASE_RECORD_MEMORY_H_
 #define HVD_RUNTIME_BASE_RECORD_MEMORY_H_
 
@@ -27,12 +27,12 @@ class RecordMemory {
  public:
   // Aligned to 16 bytes. Throws std::bad_alloc.
   static void* Allocate(size_t bytes);
-  // `bytes`: as it was allocated with.
+  // `bytes`: as passed to Allocate.
   static void Free(void* memory, size_t bytes) noexcept;
   static RecordMemoryUsage Usage();
 };
 
-// Has no state, so containers with it are as large as others.
+// Stateless, so it does not enlarge containers.
 template <typename T>
 struct RecordAllocator {
   static_assert(alignof(T) <= 16);
@@ -59,7 +59,7 @@ template <typename T>
 using RecordVector = std::vector<T, RecordAllocator<T>>;
 using RecordString = std::basic_string<char, std::char_traits<char>, RecordAllocator<char>>;
 
-// A base of classes whose objects are records.
+// Base class of records.
 struct InRecordMemory {
   static void* operator new(size_t bytes) { return RecordMemory::Allocate(bytes); }
   static void operator delete(void* memory, size_t bytes) noexcept {

@@ -1,4 +1,4 @@
-// Relax: tells the processor that this thread looks again and again for what another one does.
+// Relax: spin-loop hint to the CPU.
 #ifndef HVD_RUNTIME_BASE_RELAX_H_
 #define HVD_RUNTIME_BASE_RELAX_H_
 

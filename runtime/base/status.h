@@ -1,4 +1,4 @@
-// Status and Result<T>: how functions across folders report failure. No exceptions cross a folder.
+// Status and Result<T>: error reporting across folders. No exceptions cross a folder.
 #ifndef HVD_RUNTIME_BASE_STATUS_H_
 #define HVD_RUNTIME_BASE_STATUS_H_
 
@@ -10,7 +10,7 @@
 
 namespace hvd {
 
-// The numbers equal hvd_status in hvd.h (checked where the C ABI is implemented).
+// Values as hvd_status in hvd.h (checked where the C ABI is implemented).
 enum class Code : int {
   kOk = 0,
   kInProgress = 1,
@@ -26,8 +26,8 @@ enum class Code : int {
   kDismissed = 11,
 };
 
-// A code and, unless it is kOk, one sentence: who, where, what, because, try. An ok Status is a
-// null pointer: a hot path makes many of them.
+// A code and, unless it is kOk, a one-sentence message: who, where, what, because, try. An ok
+// Status is a null pointer: hot paths create many.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -42,7 +42,7 @@ class [[nodiscard]] Status {
 
   bool ok() const { return failure_ == nullptr; }
   Code code() const { return ok() ? Code::kOk : failure_->code; }
-  // "" when ok.
+  // "" if ok.
   const std::string& message() const;
 
  private:
@@ -60,10 +60,10 @@ inline Status Unsupported(std::string m) { return {Code::kUnsupported, std::move
 inline Status OutOfMemory(std::string m) { return {Code::kOutOfMemory, std::move(m)}; }
 inline Status Internal(std::string m) { return {Code::kInternal, std::move(m)}; }
 
-// "what: No such file or directory": a failed system call in words. `error` is an errno value.
+// "what: No such file or directory" for a failed system call. `error` is an errno value.
 Status SystemError(std::string_view what, int error);
 
-// A value, or the Status that says why there is none.
+// A value, or the Status that explains why there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -86,8 +86,8 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-// Ends the function with the failure of `expression`, a Status, if it is one. For functions that
-// return a Status or a Result.
+// Returns the Status given by the expression if it is an error. For functions that return a Status
+// or a Result.
 #define HVD_RETURN_IF_ERROR(...)                                      \
   do {                                                                \
     if (::hvd::Status hvd_status_ = __VA_ARGS__; !hvd_status_.ok()) { \

@@ -1,6 +1,5 @@
-// Variables HVD_TEST_..., by which tests make a process act as on an older or a failing system.
-// Only a build with HVD_TESTING_FAULTS knows them; without their variable they do nothing there
-// either.
+// Variables HVD_TEST_..., with which tests simulate an older or failing system. Only builds with
+// HVD_TESTING_FAULTS read them.
 #ifndef HVD_RUNTIME_BASE_TEST_ENV_H_
 #define HVD_RUNTIME_BASE_TEST_ENV_H_
 
@@ -9,10 +8,10 @@
 
 namespace hvd {
 
-// As GetEnv; always nothing in a build without HVD_TESTING_FAULTS.
+// As GetEnv; always nullopt in builds without HVD_TESTING_FAULTS.
 std::optional<std::string> GetTestEnv(const char* name);
 
-// The variable as a number above 0; `usual` where there is none.
+// The variable as a number above 0; `usual` if not set to one.
 int TestNumber(const char* name, int usual);
 
 }  // namespace hvd

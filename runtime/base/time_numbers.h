@@ -1,4 +1,4 @@
-// Times as the numbers that messages and shared memory carry.
+// Times as integers, for messages and shared memory.
 #ifndef HVD_RUNTIME_BASE_TIME_NUMBERS_H_
 #define HVD_RUNTIME_BASE_TIME_NUMBERS_H_
 

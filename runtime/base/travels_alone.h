@@ -1,4 +1,4 @@
-// When a sum between hosts is too large to share a message with others.
+// The size from which an inter-host allreduce is not fused with others.
 #ifndef HVD_RUNTIME_BASE_TRAVELS_ALONE_H_
 #define HVD_RUNTIME_BASE_TRAVELS_ALONE_H_
 
@@ -6,8 +6,8 @@
 
 namespace hvd {
 
-// A sum of so many bytes or more keeps a connection busy by itself. Fused with others, it would be
-// copied into one message and out of it, which costs more than the message that is saved.
+// An allreduce of this size or more saturates a connection by itself. Fusing it would add a copy
+// into and out of the common message, which costs more than the saved message.
 constexpr uint64_t kTravelsAloneBytes = 4 << 20;
 
 }  // namespace hvd

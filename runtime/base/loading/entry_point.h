@@ -1,5 +1,5 @@
-// Entry points of libraries that are loaded when needed: a table is a struct of EntryPoint, which
-// is filled by name. A test fills it with functions of its own.
+// Entry points of libraries loaded on demand: a table is a struct of EntryPoints, resolved by
+// symbol name. Tests fill it with their own functions.
 #ifndef HVD_RUNTIME_BASE_LOADING_ENTRY_POINT_H_
 #define HVD_RUNTIME_BASE_LOADING_ENTRY_POINT_H_
 
@@ -24,7 +24,7 @@ struct EntryPoint<Returned(Arguments...)> {
 // The address of a symbol, or null.
 using FindSymbol = std::function<void*(const char* symbol)>;
 
-// Fills one entry after the other and keeps the names of those that are missing.
+// Resolves entries and collects the names of missing symbols.
 class EntryFiller {
  public:
   explicit EntryFiller(FindSymbol find) : find_(std::move(find)) {}
@@ -35,7 +35,7 @@ class EntryFiller {
     if (entry.function == nullptr)
       missing_ += (missing_.empty() ? "" : ", ") + std::string(entry.symbol);
   }
-  // "cuInit, cuMemAlloc_v2"; "" when all are there.
+  // "cuInit, cuMemAlloc_v2"; "" if all were found.
   const std::string& missing() const { return missing_; }
 
  private:

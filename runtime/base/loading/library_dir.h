@@ -1,5 +1,5 @@
-// Libraries that are loaded when needed: where they lie, which is beside the object that this is
-// linked into, and why one did not load.
+// Libraries loaded on demand: their directory, which is that of the object this is linked into, and
+// the error of a failed load.
 #ifndef HVD_RUNTIME_BASE_LOADING_LIBRARY_DIR_H_
 #define HVD_RUNTIME_BASE_LOADING_LIBRARY_DIR_H_
 
@@ -7,13 +7,12 @@
 
 namespace hvd {
 
-// The folder of libhvd.so, or of a program that has this built in; "." when it cannot be told. Any
-// thread.
+// The folder of libhvd.so or of the program that has this built in; "." if unknown. Any thread.
 std::string LibraryDir();
-// The path of a library there, or in `folder` unless that is empty.
+// The path of a library in that folder, or in `folder` unless that is empty.
 std::string LibraryPath(const std::string& library, const std::string& folder = "");
 
-// The loader's words for the last dlopen of this thread that failed; never empty.
+// The dlerror() text of this thread's last failed dlopen; never empty.
 std::string LoaderError();
 
 }  // namespace hvd

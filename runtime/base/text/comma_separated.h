@@ -1,4 +1,4 @@
-// Numbers of ranks in sentences. Pure.
+// Lists of numbers for messages. Pure.
 #ifndef HVD_RUNTIME_BASE_TEXT_COMMA_SEPARATED_H_
 #define HVD_RUNTIME_BASE_TEXT_COMMA_SEPARATED_H_
 

@@ -1,5 +1,5 @@
-// Texts with values in them: Format("rank {} on host {}", rank, host). The syntax is that of
-// std::format, which the compilers we build with do not have yet; the compiler checks it.
+// String formatting: Format("rank {} on host {}", rank, host). The syntax of std::format, which our
+// compilers do not provide yet; checked at compile time.
 #ifndef HVD_RUNTIME_BASE_TEXT_FORMAT_H_
 #define HVD_RUNTIME_BASE_TEXT_FORMAT_H_
 

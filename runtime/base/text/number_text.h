@@ -1,4 +1,4 @@
-// Numbers in texts of others: settings, variables, files, messages. Pure.
+// Parses numbers in external text: settings, variables, files, messages. Pure.
 #ifndef HVD_RUNTIME_BASE_TEXT_NUMBER_TEXT_H_
 #define HVD_RUNTIME_BASE_TEXT_NUMBER_TEXT_H_
 
@@ -10,8 +10,8 @@
 
 namespace hvd {
 
-// The number that is the whole text, as std::from_chars reads it: no blanks, no '+', no prefix of
-// the base. Nothing where the text is empty, has more than a number, or one that T does not hold.
+// Parses the whole text as a number with std::from_chars: no blanks, no '+', no base prefix.
+// nullopt if the text is empty, contains anything else or does not fit T.
 template <std::integral T>
 std::optional<T> ParseWhole(std::string_view text, int base = 10) {
   T number{};

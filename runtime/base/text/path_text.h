@@ -1,4 +1,4 @@
-// Paths as texts: nothing is looked up. Pure.
+// Paths as text: no file system access. Pure.
 #ifndef HVD_RUNTIME_BASE_TEXT_PATH_TEXT_H_
 #define HVD_RUNTIME_BASE_TEXT_PATH_TEXT_H_
 
@@ -7,13 +7,13 @@
 
 namespace hvd {
 
-// The meaning of `path` to a process in `folder`; an absolute path is itself.
+// `path` relative to `folder`; an absolute path is unchanged.
 inline std::string PathIn(std::string_view folder, std::string_view path) {
   if (path.starts_with('/')) return std::string(path);
   return std::string(folder).append("/").append(path);
 }
 
-// Where the file of this path lies; "." without a slash.
+// The folder part of the path; "." without a slash.
 inline std::string FolderOf(std::string_view path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return ".";
