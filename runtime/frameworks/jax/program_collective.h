@@ -1,4 +1,4 @@
-// One collective of a compiled program, from the handler's call to the runtime's callback.
+// One collective of a compiled program, from the FFI handler's call to the runtime's callback.
 #ifndef HVD_RUNTIME_FRAMEWORKS_JAX_PROGRAM_COLLECTIVE_H_
 #define HVD_RUNTIME_FRAMEWORKS_JAX_PROGRAM_COLLECTIVE_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd::jax {
 
-// The functions of libhvd.so, which Python has loaded.
+// Functions of the libhvd.so that Python has loaded.
 struct RuntimeFunctions {
   int32_t (*submit)(const hvd_request*, hvd_handle*) = nullptr;
   const char* (*last_error)() = nullptr;
@@ -25,11 +25,11 @@ struct Failure {
   std::string sentence;
 };
 
-// XLA keeps the buffers alive until the call has ended. With a future it ends whenever it likes;
-// without one the handler waits for it.
+// XLA keeps the buffers alive until the call completes. If XLA has futures the call completes
+// asynchronously; otherwise the handler waits for it.
 class ProgramCollective {
  public:
-  // `frame` has to be of the stage in which programs are executed. The call deletes itself.
+  // `frame` must be of the execute stage. The object deletes itself.
   static xla::Error* Start(xla::CallFrame* frame, const RuntimeFunctions& runtime);
 
  private:
@@ -58,7 +58,7 @@ class ProgramCollective {
   std::atomic<int> ended_{0};
 };
 
-// The last collective that failed in a program since the last call; HVD_OK where none did.
+// The last failure of a collective in a program since the previous call; HVD_OK if none.
 Failure TakeFailure();
 
 }  // namespace hvd::jax

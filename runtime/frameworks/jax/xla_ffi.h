@@ -1,6 +1,6 @@
-// That part of XLA's foreign function interface (its C structs, stable since API version 0.1) that
-// a collective needs. XLA gives each struct's size, so a field that an older XLA lacks is found
-// out by it and not read.
+// The part of XLA's foreign function interface (C structs, stable since API version 0.1) that a
+// collective needs. XLA sets each struct's size, which shows whether an older XLA lacks a field;
+// such fields are not read.
 #ifndef HVD_RUNTIME_FRAMEWORKS_JAX_XLA_FFI_H_
 #define HVD_RUNTIME_FRAMEWORKS_JAX_XLA_FFI_H_
 
@@ -9,7 +9,7 @@
 
 namespace hvd::xla {
 
-// The version that handlers report; every XLA since JAX 0.4.31 accepts it.
+// The version reported by handlers; accepted by every XLA since JAX 0.4.31.
 inline constexpr int kMajorVersion = 0;
 inline constexpr int kMinorVersion = 1;
 
@@ -89,7 +89,7 @@ struct Scalar {
   void* value;
 };
 
-struct Buffers {  // arguments, and results
+struct Buffers {  // arguments or results
   size_t struct_size;
   Extension* extension_start;
   int64_t size;
@@ -129,7 +129,7 @@ struct FutureSetErrorArgs {
   size_t struct_size;
   Extension* extension_start;
   Future* future;
-  Error* error;  // becomes XLA's
+  Error* error;  // ownership passes to XLA
 };
 
 struct FfiApi {
@@ -138,7 +138,7 @@ struct FfiApi {
   ApiVersion version;
   const void* internal_api;
   Error* (*error_create)(ErrorCreateArgs*);
-  void* unused[12];  // messages of errors, registration, streams, states, memory, thread pools
+  void* unused[12];  // error messages, registration, streams, state, memory, thread pools
   Error* (*future_create)(FutureCreateArgs*);
   Error* (*future_set_available)(FutureSetAvailableArgs*);
   Error* (*future_set_error)(FutureSetErrorArgs*);

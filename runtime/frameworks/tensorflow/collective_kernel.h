@@ -1,5 +1,5 @@
-// CollectiveKernel: one node of a graph, or one kind of eager call, that is a collective. Its calls
-// are submitted and end by a callback of the runtime, so no thread of TensorFlow waits.
+// CollectiveKernel: the kernel of a collective, for a graph node or an eager op. Its calls are
+// submitted and completed by a callback of the runtime, so no TensorFlow thread waits.
 #ifndef HVD_RUNTIME_FRAMEWORKS_TENSORFLOW_COLLECTIVE_KERNEL_H_
 #define HVD_RUNTIME_FRAMEWORKS_TENSORFLOW_COLLECTIVE_KERNEL_H_
 
@@ -13,7 +13,7 @@ namespace hvd::tf {
 
 class CollectiveKernel {
  public:
-  // Null after it has told the construction why.
+  // Null on failure, which has been reported to `construction`.
   static CollectiveKernel* Create(Construction* construction, hvd_collective collective);
 
   void ComputeAsync(Context* context, DoneArgument* done) const;
@@ -22,8 +22,7 @@ class CollectiveKernel {
   bool Read(Construction* construction, Status* status);
 
   hvd_collective collective_ = HVD_ALLREDUCE;
-  bool unnamed_ =
-      false;  // the runtime counts the calls: those of a program that are not in a graph
+  bool unnamed_ = false;  // named by the runtime's call counter: eager calls outside a graph
   std::string name_;
   int32_t process_set_ = 0;
   int32_t reduce_op_ = HVD_SUM;

@@ -1,5 +1,5 @@
-// NodeCall: one call of a CollectiveKernel, from the kernel's start until TensorFlow has been
-// told its end.
+// NodeCall: one call of a CollectiveKernel, from its start until completion is reported to
+// TensorFlow.
 #ifndef HVD_RUNTIME_FRAMEWORKS_TENSORFLOW_NODE_CALL_H_
 #define HVD_RUNTIME_FRAMEWORKS_TENSORFLOW_NODE_CALL_H_
 
@@ -16,15 +16,16 @@ class NodeCall {
  public:
   NodeCall(Context* context, DoneArgument* done, hvd_collective collective);
 
-  // The inputs, and outputs where their shapes are known. An error is kept for Submit.
+  // Adds the inputs, and the outputs if their shapes are known. Submit reports errors.
   void AddTensors();
   void AddSplits(int input);
 
-  // What is not a tensor of it; `name` "" for one that the runtime names.
+  // The non-tensor parts of the request; `name` "": named by the runtime.
   hvd_request& request() { return request_; }
   std::string& name() { return name_; }
 
-  // Submits it, now or once the one before it of this name has ended. It deletes itself at its end.
+  // Submits the call, now or once the previous call of the same name has ended. Deletes itself when
+  // complete.
   void Submit();
 
  private:

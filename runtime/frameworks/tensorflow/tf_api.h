@@ -1,6 +1,6 @@
-// The entries of TensorFlow's stable C API that the operations use, found at run time in the
-// TensorFlow that the process has imported, and those of libhvd.so. Nothing is linked with either.
-// Types and signatures are those of tensorflow/c/{ops,kernels,tf_tensor,tf_status}.h.
+// The functions of TensorFlow's stable C API used by the operations, resolved at run time in the
+// imported TensorFlow, and those of libhvd.so. Nothing is linked with either. Types and signatures
+// follow tensorflow/c/{ops,kernels,tf_tensor,tf_status}.h.
 #ifndef HVD_RUNTIME_FRAMEWORKS_TENSORFLOW_TF_API_H_
 #define HVD_RUNTIME_FRAMEWORKS_TENSORFLOW_TF_API_H_
 
@@ -21,7 +21,7 @@ struct Construction;
 struct Context;
 struct DoneArgument;
 
-using DataType = int;  // an enum of C
+using DataType = int;  // a C enum
 inline constexpr DataType kInt32 = 3;
 
 // TF_Code
@@ -100,11 +100,11 @@ struct Api {
                                           const int64_t* dims, int dim_count, int* forwarded,
                                           Status*);
   void (*OpKernelContext_Failure)(Context*, Status*);
-  // The iteration of the loop that a node is in; null in a TensorFlow that does not have it.
+  // The current loop iteration of a node; null if this TensorFlow lacks it.
   int64_t (*GetIterId)(Context*);
 };
 
-// The entries of libhvd.so that are used, of the one that Python has loaded.
+// The functions used of the libhvd.so that Python has loaded.
 struct RuntimeEntries {
   decltype(&hvd_submit) submit;
   decltype(&hvd_free) free;
@@ -117,17 +117,16 @@ struct RuntimeEntries {
   decltype(&hvd_process_set_rank) process_set_rank;
 };
 
-// Finds both. An error: why the operations cannot be had, "" if there is none.
+// Resolves both APIs. Returns why the operations are unavailable; "" on success.
 const char* LoadApi();
 
-// After LoadApi.
+// Valid after LoadApi.
 const Api& api();
 const RuntimeEntries& runtime();
 
-// What an asynchronous kernel calls when it is done: a std::function<void()> of TensorFlow's
-// libstdc++, which lies on the stack of the caller of the kernel and has to be moved out before the
-// kernel returns. Its four words are moved here without the help of a C++ library, which may be
-// another one than TensorFlow's.
+// The completion callback of an asynchronous kernel: a std::function<void()> of TensorFlow's
+// libstdc++ on the stack of the kernel's caller, which must be moved out before the kernel returns.
+// Its four words are moved here by hand, since our C++ library may differ from TensorFlow's.
 class Done {
  public:
   explicit Done(DoneArgument* argument);
