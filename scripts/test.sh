@@ -27,7 +27,7 @@ JUPYTER_VENV="${HVD_JUPYTER_VENV:-$HOME/.cache/hvdrun/jupyter-venv}"
 OLD_TENSORFLOW=(2.13.1)  # in --soak, as are these
 OLD_JAX=(0.6.2 0.5.3 0.4.31)
 PYTEST=(-m pytest -q --durations=10)
-FUZZ_RUNS=5000
+FUZZ_RUNS=3000
 declare -A SLOW_FUZZERS=([argv]=5 [discovered_hosts]=5)  # by what their runs are divided: milliseconds each
 FUZZ_SECONDS="${HVD_FUZZ_SECONDS:-600}"  # of each fuzzer, in --soak
 SLOW_UNDER_SANITIZERS='^contract_(backend|cross|cuda|engine|hosts)$'
@@ -309,7 +309,7 @@ if [[ $tier == ci || $tier == soak ]]; then
   part "build of asan" 300 scripts/build.sh asan
   part "unit and contract tests under asan" 95 asan_tests
   part "backends under asan" 30 asan_backends
-  part "fuzzers, $FUZZ_RUNS runs each" 70 fuzz -runs="$FUZZ_RUNS" -seed=1
+  part "fuzzers, $FUZZ_RUNS runs each" 50 fuzz -runs="$FUZZ_RUNS" -seed=1
   newest_torch
   from_pypi "newest TensorFlow" 70 "$TENSORFLOW_VENV" "test_tensorflow.py$tensorflow_soak" --pypi-tensorflow
   from_pypi "newest JAX" 40 "$JAX_VENV" "test_jax.py$leaks" --pypi-jax

@@ -2,7 +2,7 @@
 alone, never on the date; without the variable, as in `pytest test/system/test_run.py -k name`, nothing is left out.
 
 core    of test/system the files in CORE, no test marked `long`; of a parametrized test that starts jobs, two variants
-ci      all files but those in SOAK; of such a test, enough variants that each value of each parameter occurs; of a long one, one
+ci      all files but those in SOAK, no test marked `soak`; of such a test, enough variants that each value of each parameter occurs; of a long one, one
 newest  what CI runs with a second PyTorch: as core, without the tests marked `below_torch`, which ci has run with the first one
 soak    everything, also the tests in test/quarantine.txt
 """
@@ -83,7 +83,7 @@ def left_out(item, tier, quarantine):
     """Whether a tier leaves out all variants of the test."""
     if tier == "soak":
         return False
-    if module_of(item) in SOAK or name_of(item) in quarantine:
+    if module_of(item) in SOAK or name_of(item) in quarantine or item.get_closest_marker("soak") is not None:
         return True
     if tier == "newest" and item.get_closest_marker("below_torch") is not None:
         return True

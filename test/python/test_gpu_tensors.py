@@ -249,7 +249,7 @@ def test_without_a_profiler_it_is_said_once(gpus):
 
 
 @pytest.mark.deadline(300)
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_script_for_machines_with_gpus(hvdrun, gpus, tmp_path):
     """test/gpu/gpu_suite.py, which scripts/test_gpu.sh runs there, over GPUs that are played. The workers have tests of their own
     in this file, so only HVD_SOAK=1 runs all of them here, too."""

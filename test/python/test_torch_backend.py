@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import jobs
 import pytest
@@ -22,10 +23,12 @@ WORKER = jobs.worker('torch_backend.py')
 def run(processes, *checks, **more):
     result = jobs.run_job(processes, WORKER, *checks, timeout_s=120, **more)
     assert result.output.count('done ') == processes, str(result)
+    return result
 
 
 def test_two_ranks():
-    run(2, 'collectives', 'messages', 'futures', 'order', 'unawaited', 'refusals', 'ddp', 'buckets', 'join', 'fsdp', 'errors')
+    result = run(2, 'collectives', 'messages', 'futures', 'order', 'unawaited', 'refusals', 'ddp', 'buckets', 'join', 'fsdp', 'errors')
+    assert result.output.count('failed, and the script dropped its work without a wait(): ') == 2, str(result)
 
 
 def test_four_ranks():
@@ -186,6 +189,33 @@ def test_a_callback_of_a_future_may_wait_for_another_one(group, monkeypatch):
 
     made.barrier().get_future().add_done_callback(wait_for_another)
     assert over.wait(20)
+
+
+def test_a_dropped_work_is_waited_for_until_patience_ends_once(group, monkeypatch, capfd):
+    from horovod.common import _library
+    from horovod.torch import group_work
+    made, submitted = group
+    made._start = {collective: lambda *unused: None for collective in made._start}
+    operations, submit, go_on = [], made._submit, threading.Event()
+
+    def kept(*arguments):
+        operations.append(submit(*arguments))
+        return operations[-1]
+
+    monkeypatch.setattr(made, '_submit', kept)
+    monkeypatch.setattr(_library, 'lib', lambda: Answers(
+        hvd_wait=lambda handle, slice_ms: _library.OK if go_on.wait(slice_ms / 1000) else _library.IN_PROGRESS))
+    monkeypatch.setattr(group_work._Patience, 'left_ms', 50)
+    for value in (1., 2., 3.):
+        made.allreduce([torch.full((3,), value)], None)
+    said = capfd.readouterr().err
+    assert said.count('goes on, 10 s after the script dropped its work') == 1 and 'allreduce #0' in said, said
+    assert all(operation.handle is not None for operation in operations) and len(operations) == 3
+    go_on.set()
+    deadline = time.monotonic() + 20  # the completing thread has them
+    while any([operation.handle is not None for operation in operations]):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_the_thread_of_the_sets_ends_where_it_is_stopped_while_it_registers_one(runtime, monkeypatch, tmp_path):

@@ -84,6 +84,7 @@ def test_a_discovery_script_lets_the_job_grow_and_shrink(start, tmp_path):
     assert "Traceback" not in training.text(), "ranks that left have ended well"
 
 
+@pytest.mark.soak
 def test_loader_workers_know_the_places_of_their_rank_in_each_generation(start, tmp_path):
     hosts, output = tmp_path / "hosts", tmp_path / "output"
     hosts.write_text("localhost:2\n")

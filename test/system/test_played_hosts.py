@@ -245,7 +245,7 @@ def test_without_the_library_init_says_what_is_missing(run, tmp_path):
 
 
 @pytest.mark.skipif(not has_modules("torch", "sklearn"), reason="the example needs PyTorch and scikit-learn")
-@pytest.mark.long
+@pytest.mark.soak
 def test_digits_learn_alike_on_one_host_and_on_two(run):
     curves = []
     for hosts in (1, 2):

@@ -57,6 +57,11 @@ def test_long_tests_run_once_in_ci_and_not_in_the_core():
     assert [len(kept(items, tier)) for tier in ("core", "ci", "soak")] == [0, 1, 5]
 
 
+def test_tests_of_soak_run_nowhere_else():
+    items = variants("test_run", 5, marks=("soak",))
+    assert [len(kept(items, tier)) for tier in ("core", "newest", "ci", "soak")] == [0, 0, 0, 5]
+
+
 def test_what_is_below_pytorch_runs_with_one_of_them():
     items = [Item("test/python/test_jobs.py::test_x", marks=("below_torch",)), *variants("test_run", 5)]
     assert [len(kept(items, tier)) for tier in ("core", "newest", "ci", "soak")] == [3, 2, 6, 6]

@@ -67,6 +67,7 @@ class Operation:
         self.finish = finish
         self.room = room
         self.error = None
+        self.is_error_known = False  # the script has got it, or will
         self.addresses = ()  # of the memory that it uses
         self._slots = slots
         self._slot = number % names
@@ -87,6 +88,7 @@ class Operation:
         else:
             self.end(time.monotonic() + limit, limit)
         if self.error is not None:
+            self.is_error_known = True
             raise self.error
 
     def is_completed(self):
@@ -108,6 +110,7 @@ class Operation:
                 self.end(deadline_of(self.group.limit_s), self.group.limit_s)
             except RuntimeError:  # it is late, and the future has the error
                 pass
+        self.is_error_known = True
         with _futures:
             is_new = self.future is None
             if is_new:
@@ -129,17 +132,25 @@ class Operation:
     def drop(self):
         """Nobody can wait for it any more, so this does: what the script does next may read the result. Other backends finish meanwhile, more
         often than not. After _DROPPED_MS, which may be this rank's fault, the completing thread goes on with it."""
-        if self.handle is None or self.future is not None:
-            return
-        patience_ms = 0 if _completer.is_this_thread() else _Patience.take()
-        try:
-            if self.end_within(patience_ms, None, None):
-                return
-        except RuntimeError:  # the group has the error
-            return
-        if patience_ms:
-            _Patience.end(self)
-        self.complete_later()
+        if self.handle is not None and self.future is None:
+            patience_ms = 0 if _completer.is_this_thread() else _Patience.left_ms
+            try:
+                is_over = self.end_within(patience_ms, None, None)
+            except RuntimeError:  # error has it
+                is_over = True
+            if not is_over:
+                self.complete_later()
+            if not is_over and patience_ms:
+                _Patience.left_ms = 0
+                self._say('goes on, {:g} s after the script dropped its work without a wait(): what the script reads now may not be the '
+                          'result. Keep what a call with async_op=True returns, and wait() for it.'.format(_DROPPED_MS / 1000))
+        # After others the group cannot be used any more, and each call says why.
+        if self.error is not None and not self.is_error_known and getattr(self.error, 'is_disagreement', True):
+            self._say('failed, and the script dropped its work without a wait(): {}'.format(self.error))
+
+    def _say(self, what):
+        print('hvdrun: rank {}: {} #{} of {} {}'.format(self.group.world_rank(), self.what, self.number, self.group.describe(), what),
+              file=sys.stderr)
 
     def complete_later(self):
         """In the completing thread."""
@@ -242,18 +253,6 @@ class _Patience:
 
     left_ms = _DROPPED_MS
 
-    @classmethod
-    def take(cls):
-        return cls.left_ms
-
-    @classmethod
-    def end(cls, operation):
-        cls.left_ms = 0
-        print('hvdrun: rank {}: {} #{} of {} goes on, {:g} s after the script dropped its work without a wait(): what the script reads now '
-              'may not be the result. Keep what a call with async_op=True returns, and wait() for it.'.format(
-                  operation.group.world_rank(), operation.what, operation.number, operation.group.describe(), _DROPPED_MS / 1000),
-              file=sys.stderr)
-
 
 class Work(_C10dWork):
     """What c10d and scripts hold of an operation.
@@ -270,7 +269,7 @@ class Work(_C10dWork):
 
     def __del__(self, is_finalizing=sys.is_finalizing):  # at the end of the interpreter the names of this module are gone
         operation = self.operation
-        if operation.handle is None or is_finalizing():
+        if is_finalizing() or operation.handle is None and operation.error is None:
             return
         if self._is_awaited:
             operation.drop()
@@ -295,7 +294,10 @@ class Work(_C10dWork):
         return self.is_completed() and self.operation.error is None
 
     def exception(self):
-        return self.operation.error if self.is_completed() else None
+        if not self.is_completed():
+            return None
+        self.operation.is_error_known = True
+        return self.operation.error
 
     def result(self):
         self.wait()
