@@ -1,6 +1,6 @@
 /* Lanes and leases of a large allreduce, twice in a row in the same memory: every chunk is combined by exactly one member,
- * nobody is done before all chunks are, and no lease is used again while a member may still look at it. See the README of
- * runtime/backends/shm.
+ * nobody is done before all chunks are, and no lease is used again while a member may still look at it. See
+ * runtime/backends/shm/DESIGN.md.
  *
  * Three members, one lane with one chunk each. Member 0 lends the lanes, and lends them again for the second operation as
  * soon as it may (leave out the waiting and the checker finds who still looks). */

@@ -1,6 +1,6 @@
 /* The staging ring of an allreduce of private buffers: what a member reads of another is the chunk that it wants, from the
- * first byte to the last, whoever runs ahead; all come to their end, and leave where the world breaks. See the README of
- * runtime/backends/shm.
+ * first byte to the last, whoever runs ahead; all come to their end, and leave where the world breaks. See
+ * runtime/backends/shm/DESIGN.md.
  *
  * Of two, each combines every chunk for itself; of three (MEMBERS=3), each combines its slice and takes the others'. A member
  * takes any step that it may take, so that every order of StagingRing::Advance is among these: it may go aside at any time,

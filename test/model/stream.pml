@@ -1,6 +1,6 @@
 /* The stream of an allgather, alltoall, broadcast or reducescatter: what a reader reads is the chunk that it wants, from the
  * first byte to the last, whoever runs ahead; the owner comes to its end without its readers; nothing is used again while one
- * may read it. See the README of runtime/backends/shm.
+ * may read it. See runtime/backends/shm/DESIGN.md.
  *
  * One owner, two readers, of which the second has a part that ends sooner. The owner takes any step that it may take: it may
  * go aside at any time, as one does whose look at the readers is old. Each word has one writer and only grows. The owner may

@@ -1,5 +1,5 @@
 // GatherStream: the input of one member on its way to the others, through a few slots that stay in
-// the cache, chunk by chunk. README.md has the picture.
+// the cache, chunk by chunk. DESIGN.md has the picture.
 //
 // The owner writes the chunks and how many there are; each reader writes how many it has taken, and
 // nothing else. An owner that finds no free slot goes on into a copy as large as its

@@ -3,7 +3,7 @@
 // Small tensors travel inside the requests; every member combines all of them for itself, so that
 // one exchange is enough. Larger ones are lent: read and combined where they are, in registered
 // memory directly, otherwise in a registered copy. Nobody waits for a rank that computes, except
-// the owner of registered input for its readers. README.md has the picture.
+// the owner of registered input for its readers. DESIGN.md has the picture.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_SHM_BACKEND_H_
 #define HVD_RUNTIME_BACKENDS_SHM_SHM_BACKEND_H_
 

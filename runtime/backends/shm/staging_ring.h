@@ -1,5 +1,5 @@
 // StagingRing: an allreduce of private buffers through a few slots per participant that stay in the
-// cache, chunk by chunk. README.md has the picture.
+// cache, chunk by chunk. DESIGN.md has the picture.
 //
 // Each participant copies its chunks into its own slots and says so in its own words; nobody writes
 // into the slots or words of another. Of one or two, each combines every chunk for itself; of more,
