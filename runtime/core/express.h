@@ -1,7 +1,7 @@
 // Express: the fast path of a repeated small operation that one call submits and waits for. It
 // announces the request with the same record as Outbox and reads the peers' records in place, but
-// creates no Operation and enters nothing into the rounds. README.md says why each rank may choose
-// this or the normal path independently in each round.
+// creates no Operation and enters nothing into the rounds. AGREEMENT.md says why each rank may
+// choose this or the normal path in each round on its own.
 //
 // One thread at a time (the engine's lock). A thread that has begun a round is alone inside the
 // engine; a thread that enters while it is in sched_yield() settles the round first.

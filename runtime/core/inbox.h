@@ -2,7 +2,7 @@
 // the rounds of the names.
 //
 // A message that this rank cannot use yet stays in its sender's stream and blocks those behind it.
-// README.md says why that cannot deadlock. One thread at a time (the engine's lock).
+// AGREEMENT.md says why that cannot deadlock. One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_CORE_INBOX_H_
 #define HVD_RUNTIME_CORE_INBOX_H_
 

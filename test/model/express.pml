@@ -1,5 +1,6 @@
 /* Two ways through one stream: each rank takes the short way (runtime/core/express.h) or the common one in each round, by
- * itself, and may leave the short way for the common one while it waits. See "The short way" in runtime/core/README.md.
+ * itself, and may leave the short way for the common one while it waits. See "The short way" in
+ * runtime/core/AGREEMENT.md.
  *
  * Ranks submit two names in an order of their own: A and B in each of ROUNDS rounds, the second before the first is over
  * where it goes the common way. A record is a name and the round that it is for; the model's receivers do not know the
