@@ -87,7 +87,7 @@ void Print(const TuningTask& task, const Outcome& ours, const Outcome& random) {
 // after 200 where windows are that noisy.
 double MostRegret(const TuningTask& task) {
   const double most = task.noise < 0.1 ? 0.03 : 0.05;
-  // The missed goals, where the prediction is far off (autotune/README.md has the numbers).
+  // The missed goals, where the prediction is far off (docs/decisions/autotune-search.md).
   if (task.prediction_error < 0.5 || task.noise < 0.05) return most;
   if (task.surface->name == "two optima") return task.noise < 0.1 ? 0.055 : 0.16;
   // A quarter of the runs or more stay with the default's category, which is 22 % worse.
