@@ -1,5 +1,5 @@
-// ActivityNotes: the activities of a backend with the data of one operation, one after the other,
-// for the timeline. Fixed memory: an activity that does not fit is not noted. One thread at a time.
+// ActivityNotes: what a backend did with the data of one operation, in order, for the timeline.
+// Fixed memory: activities that do not fit are dropped. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_ACTIVITY_NOTES_H_
 #define HVD_RUNTIME_BACKENDS_ACTIVITY_NOTES_H_
 
@@ -14,12 +14,12 @@
 namespace hvd {
 
 struct ActivityNote {
-  uint64_t stamp = 0;  // ticks of the notes' clock, at which it began
+  uint64_t stamp = 0;  // start, in ticks of the notes' clock
   uint64_t bytes = 0;
   TraceActivity activity = TraceActivity::kNone;
   TraceAlgorithm algorithm = TraceAlgorithm::kUnsaid;
-  uint8_t collective = 0;  // hvd_collective that the hosts carry out
-  uint32_t tensors = 1;    // that this is done with at once
+  uint8_t collective = 0;  // hvd_collective between the hosts
+  uint32_t tensors = 1;    // processed together
 };
 
 class ActivityNotes {
@@ -29,8 +29,8 @@ class ActivityNotes {
   ActivityNotes() = default;
   explicit ActivityNotes(TraceClock clock) : clock_(clock) {}
 
-  // `note` without its stamp begins now, and the one before it ends. An activity that goes on with
-  // more bytes is one note.
+  // Starts `note` now, without its stamp, and ends the previous one. An activity that continues
+  // with more bytes stays one note.
   void Begin(ActivityNote note) {
     if (used_ > 0 && notes_[used_ - 1].activity == note.activity) {
       notes_[used_ - 1].bytes += note.bytes;
@@ -42,17 +42,17 @@ class ActivityNotes {
   void End() {
     if (used_ > 0) Begin({});
   }
-  // Of the newest activity, and of the operation from now on.
+  // For the newest activity and the rest of the operation.
   void SetAlgorithm(TraceAlgorithm algorithm) {
     algorithm_ = algorithm;
     if (used_ > 0) notes_[used_ - 1].algorithm = algorithm;
   }
-  // Adds notes that were made elsewhere, by the same clock and later than all of these.
+  // Adds notes made elsewhere by the same clock, later than all of these.
   void Append(const ActivityNotes& later) {
     for (const ActivityNote& note : later.all()) Add(note);
     if (later.algorithm_ != TraceAlgorithm::kUnsaid) algorithm_ = later.algorithm_;
   }
-  // Forgets the activities, but not the way.
+  // Forgets the activities but not the algorithm.
   void Clear() { used_ = 0; }
 
   std::span<const ActivityNote> all() const { return {notes_.data(), used_}; }
@@ -70,7 +70,7 @@ class ActivityNotes {
   std::array<ActivityNote, kMost> notes_;
 };
 
-// An activity as long as this lives. `notes` may be null: nobody wants to know.
+// An activity that lasts as long as this object. `notes` may be null: not recorded.
 class NotedActivity {
  public:
   NotedActivity(ActivityNotes* notes, TraceActivity activity, uint64_t bytes) : notes_(notes) {

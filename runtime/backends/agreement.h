@@ -1,5 +1,5 @@
-// Agreement: the answer to a call whose data travel by another way than its backend's: its hosts
-// have all announced it, and agree about its place in the one order of such calls.
+// Agreement: the answer to a call whose data another transport moves: all its hosts have announced
+// it and agree on its place in the single order of such calls.
 #ifndef HVD_RUNTIME_BACKENDS_AGREEMENT_H_
 #define HVD_RUNTIME_BACKENDS_AGREEMENT_H_
 
@@ -10,18 +10,17 @@
 namespace hvd {
 
 struct Agreement {
-  // Of this rank, from 1 on and without gaps: its next batch of such calls, whatever their process
-  // set. Ranks that share several batches have them in the same order.
+  // This rank's next batch of such calls over all process sets: 1, 2 ... without gaps. Ranks that
+  // share several batches have them in the same order.
   uint64_t turn = 0;
-  // Of the calls of a batch, which is the same on all its members; the parts of a group follow each
-  // other.
+  // Position in the batch, which is the same on all its members; the parts of a group are adjacent.
   uint32_t place = 0, batch_size = 0;
   uint32_t participants = 0;  // members of the set that have not joined
   // Allgather: rows of each member of the set; alltoall: rows from each member of the set for each
   // member on this host.
   std::vector<int64_t> extents;
-  // CrossHostRequest::note of each host that has members, in order of hosts. Empty: as in the batch
-  // of this set before.
+  // CrossHostRequest::note of each host with members, in order of hosts. Empty: as in this set's
+  // previous batch.
   std::vector<std::string> notes;
 };
 

@@ -20,7 +20,7 @@ enum class Collective : uint8_t {
   kReducescatter = 4,
   kBarrier = 5,
   kJoin = 6,
-  // Not in hvd.h: the engines agree about these two among themselves, and no backend sees them.
+  // Not in hvd.h: only the engines use these two; no backend sees them.
   kAddProcessSet = 7,
   kRemoveProcessSet = 8,
 };
@@ -32,12 +32,12 @@ enum class ReduceOp : uint8_t {
   kMin = 3,
   kMax = 4,
   kProduct = 5,
-  // Not in hvd.h: kAverage where HOROVOD_JOIN_AVERAGE is `active`. An operation of its own, so that
-  // ranks with different settings get an error.
+  // Not in hvd.h: kAverage with HOROVOD_JOIN_AVERAGE `active`. A separate operation, so that ranks
+  // with different settings get an error.
   kActiveAverage = 6,
 };
 
-// Where the memory of a tensor is.
+// Where a tensor's memory is.
 enum class DeviceKind : uint8_t { kHost = 0, kCuda = 1 };
 
 // The divisor of the sum of a group of `size` ranks, of which `active` have not joined.
@@ -46,7 +46,7 @@ constexpr uint32_t DivisorOf(ReduceOp op, uint32_t size, uint32_t active) {
   return op == ReduceOp::kActiveAverage ? active : 1;
 }
 
-// The members of a process set, as one of them sees it. Immutable while it is registered.
+// The members of a process set, as seen by one of them. Immutable while registered.
 struct Group {
   int32_t id = 0;               // of the process set; 0 is the world
   std::vector<uint32_t> ranks;  // world ranks of all members, ascending
@@ -64,8 +64,8 @@ struct Group {
 // The result of a collective beside the bytes in the caller's memory.
 struct CollectiveResult {
   // Memory that the backend took from the SharedHeap because the call came without an output. The
-  // engine owns it as soon as it is set here: it passes it to the caller or frees it, also when the
-  // operation fails (unless peers may be at work on it).
+  // engine owns it once it is set here: it passes it to the caller or frees it, also when the
+  // operation fails (unless peers may be using it).
   void* made_output = nullptr;
   int64_t rows = 0;  // extent of dimension 0 of the output: allgather, alltoall, reducescatter
   std::vector<int64_t> received_splits;  // alltoall: rows from each member
@@ -84,8 +84,8 @@ struct CollectiveCall {
   void* output = nullptr;
   double prescale = 1.0;
   double postscale = 1.0;
-  // Of input and output; then the ordinal in this process, and the stream that makes the input and
-  // sees the output (null: the default one).
+  // Of input and output; then the ordinal in this process, and the stream that produces the input
+  // and consumes the output (null: the default stream).
   DeviceKind device = DeviceKind::kHost;
   int32_t device_index = 0;
   void* stream = nullptr;
@@ -94,12 +94,11 @@ struct CollectiveCall {
   int64_t rows = 0;                    // extent of dimension 0 of the input; 0 for a scalar
   size_t row_count = 0;                // elements of one row: the product of the other extents
   const int64_t* splits = nullptr;     // alltoall: rows for each member of the group
-  // Not null, over several hosts only: no data move, the members only agree; this is the answer.
-  // Then `input` is memory of the heap that the other members of the host may read.
+  // Not null, over several hosts only: the members only agree and no data move; this receives the
+  // answer. Then `input` is heap memory that the other members of the host may read.
   Agreement* agreement = nullptr;
-  ActivityNotes* activities = nullptr;  // for the timeline; null: nobody wants to know
-  // The thread that submits the call advances it until it is over, does nothing else before, and
-  // has a core for that.
+  ActivityNotes* activities = nullptr;  // for the timeline; null: not recorded
+  // The submitting thread does nothing but advance the call until it is over, on a core of its own.
   bool caller_waits = false;
 
   size_t bytes() const { return count * SizeOf(dtype); }

@@ -1,5 +1,5 @@
 // Finds the InterHostComm of a job of several hosts: libhvd_gloo.so, loaded when first needed, from
-// the folder in which libhvd.so lies. Only jobs of several hosts need Gloo.
+// the folder of libhvd.so. Only jobs of several hosts need Gloo.
 #ifndef HVD_RUNTIME_BACKENDS_INTER_HOST_LOADER_H_
 #define HVD_RUNTIME_BACKENDS_INTER_HOST_LOADER_H_
 
@@ -17,21 +17,21 @@ namespace hvd {
 struct InterHostOptions {
   uint32_t rank = 0;        // in the world
   uint64_t generation = 0;  // peers of another generation are refused
-  std::string job_key;      // the secret that every process of the job has
+  std::string job_key;      // the secret shared by the job's processes
   ListenHints listen;
   Duration connect_timeout = std::chrono::seconds(30);
-  // How long a waiting thread looks without sleeping; zero where threads outnumber cores.
+  // How long a waiting thread polls before it sleeps; zero if threads outnumber cores.
   Duration spin = Duration::zero();
 };
 
-// Listens, and puts its addresses into `directory`, which must outlive the InterHostComm. Peers are
-// connected when first used. kUnsupported with the reason when the library cannot be loaded.
-// `folder`: another place to look, for tests.
+// Listens, and puts its addresses into `directory`, which must outlive the InterHostComm. Connects
+// peers when first used. kUnsupported with the reason if the library cannot be loaded. `folder`:
+// where to look instead, for tests.
 Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions& options,
                                                          KvStore& directory,
                                                          const std::string& folder = "");
 
-// True if the library is there and can be loaded.
+// True if the library can be loaded.
 bool CanOpenInterHostComm();
 
 // The function that libhvd_gloo.so exports as "hvd_cross_create"; `status` gets the reason when the

@@ -1,5 +1,4 @@
-// Peers: messages between the ranks of one host while they work. Agent and driver are never on this
-// path.
+// Peers: messages between the ranks of one host, without agent or driver on the path.
 //
 // Each rank has one outgoing stream of records that every other rank reads in order. Records are
 // opaque bytes here; the engine writes requests into them. All calls of one object come from one
@@ -25,7 +24,7 @@ class Peers {
   virtual size_t max_record() const = 0;
 
   // Room for a record of `bytes` (at most max_record()), 8-byte aligned; empty while a peer has not
-  // read enough yet. A peer that has left reads nothing more and holds up nobody.
+  // read enough yet. A peer that has left reads nothing more and delays nobody.
   virtual std::span<std::byte> Reserve(size_t bytes) = 0;
   // Publishes the record reserved last and wakes peers that sleep.
   virtual void Commit() = 0;
@@ -34,14 +33,14 @@ class Peers {
   virtual std::span<const std::byte> Peek(uint32_t peer) = 0;
   virtual void Consume(uint32_t peer) = 0;
 
-  // The group cannot go on: a rank died or the job ends. Cheap, because every turn of a wait checks
-  // it.
+  // The group cannot continue: a rank died or the job ends. Cheap, because every iteration of a
+  // wait checks it.
   virtual bool broken() const = 0;
   virtual std::string broken_text() const = 0;
-  // The peer has left the world and sends nothing more.
+  // The peer has left the world and sends no more.
   virtual bool HasLeft(uint32_t peer) const = 0;
 
-  // Wakes every peer that sleeps, because an operation that it waits for may be complete.
+  // Wakes every sleeping peer, because an operation that it waits for may be complete.
   virtual void WakeAll() = 0;
   // Asks the peers to read their records soon, even if no thread of theirs waits: our stream is
   // full.
@@ -50,16 +49,16 @@ class Peers {
   // Wakes the other threads of this rank that sleep here.
   virtual void WakeSelf() = 0;
 
-  // For reports about a stall or a death of this rank: its newest collective, and since when it
-  // sleeps for it (steady clock; 0: it does not sleep).
+  // For reports of a stall or a death of this rank: its newest collective, and since when it sleeps
+  // for it (steady clock; 0: awake).
   virtual void NoteSubmitted(uint32_t collective, std::string_view name) = 0;
   virtual void NoteSleeping(int64_t since_ns) = 0;
   // A collective failed because of other ranks, and the program does not know yet.
   virtual void NoteFailed() = 0;
 
-  // To sleep: announce it, check once more for the awaited message, then call Sleep with the token
-  // (at most `timeout_ns`, at most 100 ms) or do not; call EndSleep in both cases. Any act of a
-  // peer after AnnounceSleep ends the sleep. Only Sleep may run beside other calls.
+  // To sleep: call AnnounceSleep, check once more for the awaited message, call Sleep with the
+  // token (at most `timeout_ns`, at most 100 ms) if it is still missing, then EndSleep in any case.
+  // Any act of a peer after AnnounceSleep ends the sleep. Only Sleep may overlap other calls.
   virtual uint32_t AnnounceSleep() = 0;
   virtual void Sleep(uint32_t token, int64_t timeout_ns) = 0;
   virtual void EndSleep() = 0;

@@ -1,4 +1,4 @@
-// Ranks in sentences.
+// Formats ranks for messages.
 #ifndef HVD_RUNTIME_BACKENDS_RANK_LIST_H_
 #define HVD_RUNTIME_BACKENDS_RANK_LIST_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd {
 
-// "rank 3", "ranks 3, 4", the first few of many. Of `count` ranks the first are known.
+// "rank 3", "ranks 3, 4", the first few of many. `ranks`: the first of `count` ranks.
 inline std::string RankList(std::span<const uint32_t> ranks, size_t count) {
   constexpr size_t kShown = 16;
   std::string text = count == 1 ? "rank " : "ranks ";
@@ -27,8 +27,8 @@ inline std::string RankList(std::span<const uint32_t> ranks) {
   return RankList(ranks, ranks.size());
 }
 
-// The text for an operation that waits while these ranks are in the middle of something; empty
-// where there are none.
+// The text for an operation that waits while these ranks are in the middle of something; empty for
+// none.
 inline std::string AwaitedParts(std::span<const uint32_t> ranks) {
   if (ranks.empty()) return "";
   return "for " + RankList(ranks) + " to finish " +

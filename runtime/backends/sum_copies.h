@@ -1,5 +1,5 @@
-// SumCopies: copies into the input of a sum between hosts and out of its output, made part by part
-// while other parts are under way. For tensors that travel together.
+// SumCopies: copies into the input of a sum between hosts and out of its output, part by part while
+// other parts are in flight. For fused tensors.
 #ifndef HVD_RUNTIME_BACKENDS_SUM_COPIES_H_
 #define HVD_RUNTIME_BACKENDS_SUM_COPIES_H_
 
@@ -7,13 +7,13 @@
 
 namespace hvd {
 
-// Called by the thread that makes the sum.
+// Called by the thread that computes the sum.
 class SumCopies {
  public:
   virtual ~SumCopies() = default;
-  // Puts these elements into the input. Each is asked for once, before it is read.
+  // Copies these elements into the input. Called once for each, before it is read.
   virtual void Fill(size_t first, size_t count) = 0;
-  // These elements of the output are as they shall be. Each is told once.
+  // These elements of the output are final. Called once for each.
   virtual void Take(size_t first, size_t count) = 0;
 };
 
