@@ -1,9 +1,9 @@
-// BufferLeases: memory of this rank that its peers read while an operation runs, and sometimes
-// longer than this rank does.
+// BufferLeases: memory of this rank that its peers read during an operation, sometimes after this
+// rank has finished it.
 //
-// Each lease has a control block: one release flag per member, which the member sets when it has
-// read the lease for the last time, and other state that the operation shares. A lease ends when
-// all members have released it. One thread at a time.
+// Each lease has a control block: one release flag per member, which the member sets after its last
+// read of the lease, and other shared state of the operation. A lease ends when all members have
+// released it. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_BUFFER_LEASES_H_
 #define HVD_RUNTIME_BACKENDS_SHM_BUFFER_LEASES_H_
 
@@ -44,14 +44,14 @@ struct Lease {
   bool ReleasedByAllBut(uint32_t member) const;
 };
 
-// A lease as it is written into a descriptor: the data in words 0 and 1, the control block and the
-// size of chunks in words 2 and 3.
+// A lease in a descriptor: the data in words 0 and 1, the control block and the chunk size in words
+// 2 and 3.
 struct LeaseDescriptor {
   Location data, control;
-  bool staged = false;     // the data is a copy, which the owner's application does not read
+  bool staged = false;     // the data is a copy that the owner's application does not read
   uint32_t chunk_kib = 0;  // of an allreduce: its largest chunk; 0: Chunking::kLargestChunk
-  // The control block has the slots of a StagingRing, and the data are copied only when those are
-  // not used.
+  // The control block has the slots of a StagingRing; the data are copied only if those are not
+  // used.
   bool ring = false;
 
   void WriteTo(BufferDescriptor* descriptor) const;
@@ -70,17 +70,17 @@ class BufferLeases {
   // A control block of `bytes`, of which the first `zeroed` are 0, release flags included.
   Result<Lease> Open(uint32_t members, size_t bytes, size_t zeroed);
   Result<Lease> Open(uint32_t members, size_t bytes) { return Open(members, bytes, bytes); }
-  // Adds a copy of `bytes` bytes to a lease, or the space for one.
+  // Adds a copy of `bytes` bytes to a lease, or space for one.
   Result<Location> Stage(Lease* lease, const void* source, size_t bytes);
   Result<Location> Reserve(Lease* lease, size_t bytes);
 
-  // No other rank reads the copy.
+  // Requires that no other rank reads the copy.
   void FreeCopy(Lease* lease);
-  // No other rank reads any of it.
+  // Requires that no other rank reads any of it.
   void TakeBack(Lease* lease);
   // Members other than `self` may still read it.
   void TakeBackWhenReleased(Lease* lease, uint32_t self);
-  // Takes back leases that all members have released meanwhile.
+  // Takes back leases that all members have released.
   void Collect() {
     if (!waiting_.empty()) CollectWaiting();
   }

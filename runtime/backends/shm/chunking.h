@@ -1,4 +1,4 @@
-// How work and rows are shared out: pure functions of the sizes, so that every rank cuts alike.
+// How work and rows are divided: pure functions of the sizes, so that every rank divides alike.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_CHUNKING_H_
 #define HVD_RUNTIME_BACKENDS_SHM_CHUNKING_H_
 

@@ -1,6 +1,6 @@
-// Gather: the bytes that one member takes out of the others' inputs in an allgather, alltoall,
-// broadcast or reducescatter, and where it puts them. The inputs may be payloads, memory of peers
-// or its own.
+// Gather: which bytes one member reads from the others' inputs in an allgather, alltoall, broadcast
+// or reducescatter, and where it writes them. The inputs may be payloads, memory of peers or its
+// own.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_GATHER_PLAN_H_
 #define HVD_RUNTIME_BACKENDS_SHM_GATHER_PLAN_H_
 
@@ -35,11 +35,10 @@ Arithmetic ArithmeticOf(ReduceOp op);
 // `divisor`: as DivisorOf gives it.
 ReduceSpec SpecOf(const CollectiveCall& call, uint32_t divisor);
 
-// An allreduce of all inputs by one member for itself.
+// One member's allreduce of all inputs.
 void CombineAll(const CollectiveCall& call, std::span<const void* const> inputs, void* output);
 
-// Of an Adasum over so many participants, both scales included. `dot_products` as AddDotProducts
-// gives them.
+// The weights of an Adasum, with both scales. `dot_products` as from AddDotProducts.
 std::vector<double> ScaledAdasumWeights(const CollectiveCall& call,
                                         std::span<const double> dot_products,
                                         uint32_t participants);

@@ -1,9 +1,9 @@
-// GatherStream: the input of one member on its way to the others, through a few slots that stay in
-// the cache, chunk by chunk. DESIGN.md has the picture.
+// GatherStream: sends the input of one member to the others chunk by chunk, through a few slots
+// that stay in the cache. DESIGN.md has the picture.
 //
-// The owner writes the chunks and how many there are; each reader writes how many it has taken, and
-// nothing else. An owner that finds no free slot goes on into a copy as large as its
-// input: so it comes to its end without its readers. One thread at a time.
+// The owner writes the chunks and their number; each reader writes only how many it has read. An
+// owner without a free slot continues into a copy as large as its input, so it finishes without its
+// readers. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_GATHER_STREAM_H_
 #define HVD_RUNTIME_BACKENDS_SHM_GATHER_STREAM_H_
 
@@ -20,13 +20,13 @@
 
 namespace hvd {
 
-// How the input of one member is cut: every rank that knows the shapes cuts it alike. Chunk c has
+// How the input of one member is divided, equal on every rank that knows the shapes. Chunk c has
 // the c-th piece of each part; parts may end before others.
 class StreamCut {
  public:
   static constexpr size_t kChunkBytes = 64 << 10;  // at most, of all parts
-  // Sizes of inputs with which a stream is faster than a copy as a whole: of a broadcast or an
-  // alltoall, and of an allgather or a reducescatter.
+  // Input sizes at which a stream is faster than a whole copy: of a broadcast or an alltoall, and
+  // of an allgather or a reducescatter.
   static constexpr size_t kFrom = 32 << 10;
   static constexpr size_t kFromOfAll = 128 << 10, kBelowOfAll = 4 << 20;
   static bool Pays(Collective collective, size_t bytes);
@@ -36,13 +36,13 @@ class StreamCut {
   };
 
   StreamCut() = default;
-  // Of member `owner` with this extent; only an alltoall needs its splits.
+  // For the input of member `owner` with this extent; only an alltoall needs its splits.
   StreamCut(const CollectiveCall& call, uint32_t owner, const Extent& extent);
 
-  // Where each reader has a part of its own, these are too many members for the slots.
+  // If each reader has its own part: too many members for the slots.
   static bool TooManyMembers(const CollectiveCall& call);
 
-  // The part that a reader takes: its own one, or that of all.
+  // The part for a reader: its own, or the shared one.
   const Part& part_of(uint32_t reader) const { return parts_[index_of(reader)]; }
   uint64_t chunks() const { return chunks_; }
   uint64_t chunks_of(const Part& part) const { return (part.bytes + piece_ - 1) / piece_; }
@@ -68,18 +68,18 @@ class StreamCut {
   uint64_t chunks_ = 0;
 };
 
-// Zero in the beginning. Each line has one writer.
+// Initially zero. Each line has one writer.
 struct StreamWords {
   static constexpr uint64_t kSlots = 4;
 
   alignas(kCacheLine) std::atomic<uint64_t> posted;  // chunks that the readers may read
-  // The chunk that lies in each slot, counted from 1. Any other one that is posted and that not all
-  // have taken lies in the copy. Stored before `posted`.
+  // The chunk in each slot, counted from 1. Any other posted chunk not yet read by all is in the
+  // copy. Stored before `posted`.
   std::atomic<uint64_t> in_slot[kSlots];
 };
 struct alignas(kCacheLine) StreamReaderWord {
   static constexpr uint64_t kAll = UINT64_MAX;
-  std::atomic<uint64_t> taken;  // chunks that this reader reads no more; kAll: it reads no other
+  std::atomic<uint64_t> taken;  // chunks that this reader is done with; kAll: it reads no more
 };
 
 // The memory of a stream, in this process.
@@ -88,7 +88,7 @@ struct StreamPlace {
   // `control`: the control block of the lease, `copy`: room for all of the input.
   StreamPlace(std::byte* control, uint32_t members, std::byte* copy);
 
-  // Of a control block, and of its beginning that has to be zeroed.
+  // Size of the control block, and of its zeroed beginning.
   static constexpr size_t BytesFor(uint32_t members) {
     return ZeroedFor(members) + StreamWords::kSlots * StreamCut::kChunkBytes;
   }
@@ -105,8 +105,8 @@ struct StreamPlace {
 // The owner's side.
 class StreamSource {
  public:
-  // So many failed looks for a slot before the next chunks go aside: longer than a reader at work
-  // takes for a chunk, shorter than a thread looks before it gives its core away.
+  // Failed polls for a slot before the next chunks go to the copy: longer than an active reader
+  // takes for a chunk, shorter than a thread polls before it yields.
   static constexpr uint32_t kPatience = 200;
   static constexpr int kAsideAtOnce = 4;
 
@@ -116,15 +116,15 @@ class StreamSource {
 
   // Puts the next chunk into a slot; false if none is free, or no chunk is left.
   bool Post();
-  // To be called when there is nothing else to do: after a while puts chunks aside.
+  // Called when there is nothing else to do: after a while puts chunks into the copy.
   void PostAside();
-  // Puts all chunks that are left where there is room, now.
+  // Puts all remaining chunks wherever there is room, now.
   void PostAll();
-  // The readers are at work just now.
+  // The readers are working now.
   void ExpectReaders() { failed_looks_ = 0; }
 
   bool done() const { return posted_ == cut_.chunks(); }
-  // Bytes of the input that have been posted, where there is one part.
+  // Bytes of the input posted so far, if there is one part.
   size_t posted_bytes() const;
   // The copy was used, so the readers may still read it.
   bool went_aside() const { return went_aside_; }
@@ -141,24 +141,24 @@ class StreamSource {
   uint32_t members_, self_;
   uint64_t posted_ = 0;
   uint64_t least_taken_ = 0;   // when last looked
-  uint32_t failed_looks_ = 0;  // looks since the last chunk that found a slot
+  uint32_t failed_looks_ = 0;  // polls since the last chunk that found a slot
   bool news_ = false, went_aside_ = false;
 };
 
-// A reader's side: takes its part piece by piece.
+// A reader's side: reads its part piece by piece.
 class StreamReader {
  public:
   StreamReader(StreamCut cut, StreamPlace place, uint32_t self);
 
-  // Bytes of the part that it has taken, and that it takes in all.
+  // Bytes of its part read so far, and in total.
   size_t taken_bytes() const;
   size_t bytes() const { return part_.bytes; }
   bool done() const { return taken_ == chunks_; }
-  // The owner still has to bring something.
+  // The owner has more to send.
   bool lacks() const;
-  // Something is there that was not taken.
+  // An unread piece is available.
   bool ready();
-  // Then: the next piece, which stays there until Take.
+  // Then: the next piece, valid until Take.
   std::span<const std::byte> Next() const;
   void Take();
 

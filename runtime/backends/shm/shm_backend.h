@@ -1,9 +1,9 @@
 // ShmBackend: collectives among the members of a group on one host, in memory they all can reach.
 //
 // Small tensors travel inside the requests; every member combines all of them for itself, so that
-// one exchange is enough. Larger ones are lent: read and combined where they are, in registered
-// memory directly, otherwise in a registered copy. Nobody waits for a rank that computes, except
-// the owner of registered input for its readers. DESIGN.md has the picture.
+// one exchange is enough. Larger ones are leased: read and combined in place in registered memory,
+// otherwise in a registered copy. No rank waits for one that computes, except the owner of
+// registered input for its readers. DESIGN.md has the picture.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_SHM_BACKEND_H_
 #define HVD_RUNTIME_BACKENDS_SHM_SHM_BACKEND_H_
 
@@ -19,13 +19,12 @@ namespace hvd {
 
 class ShmBackend final : public Backend {
  public:
-  // `heap` is this rank's registered memory, `peer_memory` finds that of the others; both outlive
-  // the backend. Groups lie on one host. `chunk_kib`: the largest chunk of an allreduce, 0 for the
-  // default; `tuned`, which may be null, counts more. `peers` are woken when an operation has
-  // something new for them before its end; null: they look by themselves. `ring_from`: bytes of the
-  // smallest allreduce of private memory that goes through a StagingRing where all wait,
-  // `stream_from`: of the smallest input that goes as a GatherStream where its owner waits, without
-  // it as StreamCut::Pays says.
+  // `heap` is this rank's registered memory, `peer_memory` resolves that of the others; both
+  // outlive the backend. Groups are on one host. `chunk_kib`: the largest chunk of an allreduce, 0
+  // for the default; `tuned`, which may be null, takes precedence. `peers` are woken when an
+  // operation has progress for them before its end; null: they poll. `ring_from`: bytes of the
+  // smallest allreduce of private memory that uses a StagingRing if all wait; `stream_from`: of the
+  // smallest input that uses a GatherStream if its owner waits; without it StreamCut::Pays decides.
   ShmBackend(SharedHeap& heap, SharedMemoryMap& peer_memory, uint32_t chunk_kib = 0,
              const TunedSettings* tuned = nullptr, Peers* peers = nullptr,
              size_t ring_from = StagingRing::kFrom, std::optional<size_t> stream_from = {})

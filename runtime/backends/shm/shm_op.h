@@ -1,5 +1,5 @@
 // ShmOp: one operation of this rank in shared memory, from Prepare to its end. ShmBackend chooses
-// which kind it is.
+// its kind.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_
 #define HVD_RUNTIME_BACKENDS_SHM_SHM_OP_H_
 
@@ -16,8 +16,8 @@ struct ShmRoom {
   BufferLeases& leases;
   SharedMemoryMap& peer_memory;
   uint32_t chunk_kib = 0;  // what this rank proposes: see LeaseDescriptor
-  size_t ring_from = 0;    // bytes of the smallest allreduce that goes through a StagingRing
-  // And of the smallest input that goes as a GatherStream; without it as StreamCut::Pays says.
+  size_t ring_from = 0;    // bytes of the smallest allreduce that uses a StagingRing
+  // And of the smallest input that uses a GatherStream; without it StreamCut::Pays decides.
   std::optional<size_t> stream_from;
 };
 
@@ -31,17 +31,16 @@ class ShmOp : public OpState {
   // True once after Start or Advance has stored something that other members wait for.
   virtual bool TakeNews() = 0;
   virtual bool Needs(uint32_t member) const = 0;
-  // True while this one, started, cannot end before that other member goes on with what it has
-  // begun.
+  // True while this started operation cannot end before that member continues what it has begun.
   virtual bool AwaitsPartOf(uint32_t member) const = 0;
-  // No peer is at work on anything of this operation, nor will be.
+  // Requires that no peer uses anything of this operation, now or later.
   virtual void TakeBack() = 0;
 };
 
 std::unique_ptr<ShmOp> MakeGatherOp(ShmRoom room);
 std::unique_ptr<ShmOp> MakeAllreduceOp(ShmRoom room);
 
-// A tensor of so many bytes travels in the request: every rank reads every payload, so the limit
+// The largest tensor that travels in the request: every rank reads every payload, so the limit
 // shrinks with the number of members.
 inline constexpr size_t kLargestPayload = 8192;
 constexpr bool FitsRequest(size_t bytes, uint32_t members) {

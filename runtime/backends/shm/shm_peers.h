@@ -35,10 +35,10 @@ class ShmPeers final : public Peers {
   void EndSleep() override;
 
  private:
-  // Stands before every record, 16-byte aligned. A record never wraps around the end of the ring.
+  // Precedes every record, 16-byte aligned. A record never wraps around the end of the ring.
   struct Frame {
     std::atomic<uint64_t> commit;  // Stamp(position of this frame in the stream); written last
-    uint32_t bytes;  // of the record; kSkip: the stream goes on at the start of the ring
+    uint32_t bytes;  // of the record; kSkip: the stream continues at the start of the ring
     uint32_t reserved;
   };
   static constexpr uint32_t kSkip = 0xffffffff;
@@ -55,7 +55,7 @@ class ShmPeers final : public Peers {
   uint32_t rank_;
   uint64_t ring_bytes_;
   uint64_t salt_;                // of the stamps, the generation
-  uint64_t tail_ = 0;            // where the next own frame goes
+  uint64_t tail_ = 0;            // position of the next own frame
   uint64_t slowest_ = 0;         // SlowestReader() when last looked
   uint32_t reserved_bytes_ = 0;  // of the record between Reserve and Commit
   std::vector<uint64_t> heads_;  // next unread position of each peer's stream

@@ -1,11 +1,11 @@
-// StagingRing: an allreduce of private buffers through a few slots per participant that stay in the
-// cache, chunk by chunk. DESIGN.md has the picture.
+// StagingRing: a chunk-by-chunk allreduce of private buffers through a few slots per participant
+// that stay in the cache. DESIGN.md has the picture.
 //
-// Each participant copies its chunks into its own slots and says so in its own words; nobody writes
-// into the slots or words of another. Of one or two, each combines every chunk for itself; of more,
-// each combines one slice of a chunk and takes the other slices from their owners. One that has
-// waited for the others in vain goes on into a copy that is as large as its input, because they may
-// have no core just now. One thread at a time.
+// Each participant copies its chunks into its own slots and publishes its progress in its own
+// words; only the owner writes them. One or two participants each combine every chunk; of more,
+// each combines one slice of a chunk and reads the other slices from their owners. One that has
+// waited too long for the others continues into a copy as large as its input, because they may have
+// no core just now. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_SHM_STAGING_RING_H_
 #define HVD_RUNTIME_BACKENDS_SHM_STAGING_RING_H_
 
@@ -22,16 +22,16 @@
 
 namespace hvd {
 
-// How far one participant is; written by it only. Zero in the beginning.
+// The progress of one participant; written by it only. Initially zero.
 struct alignas(kCacheLine) RingWords {
-  // So many chunks may lie where not all have taken them.
+  // The most chunks posted that not all have read.
   static constexpr uint64_t kLead = 512;
 
-  std::atomic<uint64_t> posted;   // chunks of its input that it has put where the others read them
-  std::atomic<uint64_t> reduced;  // of three or more: chunks whose slice it has combined
-  std::atomic<uint64_t> taken;    // chunks of all participants that it reads no more
-  // Of chunk c, at c % kLead: 1 when it lies in the copy, at its own place, and not in a slot.
-  // Stored before `posted`.
+  std::atomic<uint64_t> posted;   // chunks of its input that the others may read
+  std::atomic<uint64_t> reduced;  // with three or more: chunks whose slice it has combined
+  std::atomic<uint64_t> taken;    // chunks of all participants that it is done with
+  // Of chunk c, at c % kLead: 1 if it is in the copy, at its own place, and not in a slot. Stored
+  // before `posted`.
   std::atomic<uint8_t> aside[kLead];
 };
 
@@ -41,16 +41,16 @@ class StagingRing {
   static constexpr size_t kChunkBytes = 64 << 10;
   // Bytes of all slots of one participant.
   static constexpr size_t kWindowBytes = kSlots * kChunkBytes;
-  // From this size on the ring is faster than data that stay where they were copied, unless a core
-  // has a smaller second-level cache.
+  // From this size on the ring is faster than whole copies, unless a core has a smaller
+  // second-level cache.
   static constexpr size_t kFrom = 2 << 20;
-  // Bytes of the smallest allreduce for it: a copy of that does not fit into the second-level cache
-  // of a core, which has so many bytes; 0: not known.
+  // Bytes of the smallest allreduce for it: a copy of that does not fit into a core's second-level
+  // cache of `cache_bytes`; 0: unknown.
   static constexpr size_t From(size_t cache_bytes) {
     return cache_bytes == 0 ? kFrom : std::clamp(cache_bytes, kWindowBytes, kFrom);
   }
-  // So many failed looks for a slot before the next chunk goes aside: longer than a peer at work
-  // takes for a chunk, shorter than a thread looks before it gives its core away.
+  // Failed polls for a slot before the next chunk goes to the copy: longer than an active peer
+  // takes for a chunk, shorter than a thread polls before it yields.
   static constexpr uint32_t kPatience = 200;
   static constexpr int kAsideAtOnce = 4;
 
@@ -64,22 +64,22 @@ class StagingRing {
   StagingRing() = default;
   StagingRing(const CollectiveCall& call, Place own);
 
-  // Copies chunks into the own slots as long as there is room, before anybody else is there.
+  // Copies chunks into the own slots while there is room, before the others have arrived.
   void Post(const CollectiveCall& call);
-  // To be called when there is nothing else to do, also before all others are there: after a while
-  // puts chunks aside.
+  // Called when there is nothing else to do, also before all others have arrived: after a while
+  // puts chunks into the copy.
   void PostAside(const CollectiveCall& call);
   // All participants in order of rank, this one at `me`.
   void Join(std::vector<Place> places, uint32_t me, const ReduceSpec& spec);
-  // Does all steps that need no waiting; true when the output is complete. Then the others may
+  // Does all steps that need no waiting; true when the output is complete. The others may then
   // still read the own slots and words.
   bool Advance(const CollectiveCall& call);
 
-  // Something was stored for the others since the last call.
+  // Whether something was stored for the others since the last call.
   bool TakeNews();
   // The own copy was used, so the others may still read it.
   bool went_aside() const { return went_aside_; }
-  // Participant `p`, which does nothing any more, leaves this one without an end.
+  // This one cannot finish because participant `p` does nothing more.
   bool Needs(uint32_t p) const;
   // This one waits for the next step of `p`.
   bool Awaits(uint32_t p) const;
@@ -108,10 +108,10 @@ class StagingRing {
   std::vector<Place> places_;
   uint32_t me_ = 0;
   ReduceSpec spec_;
-  std::vector<const void*> inputs_;  // of the step at hand
+  std::vector<const void*> inputs_;  // of the current step
   uint64_t posted_ = 0, reduced_ = 0, taken_ = 0;
   uint64_t least_taken_ = 0;   // when last looked
-  uint32_t failed_looks_ = 0;  // looks since the last chunk that found a slot
+  uint32_t failed_looks_ = 0;  // polls since the last chunk that found a slot
   bool news_ = false, went_aside_ = false;
 };
 
