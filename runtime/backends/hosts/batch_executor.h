@@ -1,8 +1,7 @@
-// BatchExecutor: carries out a batch of operations between the leaders of hosts, once the
-// coordinator has given the order.
+// BatchExecutor: executes a batch of operations between the leaders of hosts, once the coordinator
+// has ordered it.
 //
-// Everything is added in order of hosts, whatever travels together: a result does not depend on
-// fusion.
+// Everything is added in order of hosts, so results do not depend on fusion.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_BATCH_EXECUTOR_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_BATCH_EXECUTOR_H_
 
@@ -23,22 +22,22 @@ class BatchExecutor {
     InterHostComm& comm;
     SharedHeap& heap;
     Duration idle_limit;             // of one collective between leaders (InterHostCall)
-    std::function<bool()> given_up;  // the world is broken: nothing is waited for any more
+    std::function<bool()> given_up;  // the world is broken: do not wait any more
   };
 
   BatchExecutor(Surroundings around, const RunMessage& msg, uint32_t rank)
       : around_(around), msg_(msg), rank_(rank) {}
 
-  // ops[i] belongs to words.entries[i]. When this is ok all results are ready to be published.
+  // ops[i] belongs to words.entries[i]. If ok, all results are ready to be published.
   Status Run(std::span<const std::shared_ptr<LeaderOp>> ops);
 
  private:
   using Items = LeaderItems;
 
   InterHostCall NextCall();
-  // For the timeline: from here on the operations of these items do this.
+  // For the timeline: these items' operations do this from now on.
   static void Note(Items items, TraceActivity activity, size_t bytes);
-  // One collective between the leaders, which `run` calls.
+  // One collective between the leaders, called by `run`.
   Status Exchange(Items items, Collective collective, size_t bytes,
                   const std::function<Status(const InterHostCall&)>& run);
   uint32_t leaders() const { return static_cast<uint32_t>(msg_.leaders.size()); }

@@ -1,4 +1,4 @@
-// The tensors of a batch, one by one: what its executors work on.
+// The tensors of a batch, as its executors see them.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_BATCH_ITEMS_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_BATCH_ITEMS_H_
 
@@ -26,20 +26,20 @@ using LeaderItems = std::span<const LeaderItem>;
 std::vector<LeaderItem> ItemsOf(const RunMessage& msg,
                                 std::span<const std::shared_ptr<LeaderOp>> ops);
 
-// Of the calls of a batch between leaders.
+// The tag of a call of a batch between leaders.
 constexpr uint64_t TagOf(uint64_t batch, uint64_t call) { return (batch << 24) | call; }
 
-// A sum that the inter-host thread makes piece by piece: any allreduce but Adasum.
+// A sum that the inter-host thread computes piece by piece: any allreduce but Adasum.
 bool IsSum(const CollectiveCall& call);
-// Sums that travel as one.
+// Whether two sums can be fused.
 bool TravelTogether(const CollectiveCall& a, const CollectiveCall& b);
 
-// For the timeline: from here on the operations of these items do this.
+// For the timeline: these items' operations do this from now on.
 void NoteActivity(LeaderItems items, const ActivityNote& note);
-// An exchange of these items between hosts, as it is called there.
+// The note for an exchange of these items between hosts.
 ActivityNote ExchangeNote(std::string_view comm, LeaderItems items, Collective collective,
                           size_t bytes);
-// How it was done.
+// Notes the algorithm used.
 void NoteAlgorithm(LeaderItems items, TraceAlgorithm algorithm);
 
 }  // namespace hvd

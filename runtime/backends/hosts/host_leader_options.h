@@ -21,36 +21,36 @@ void EndProcess(const std::string& why);
 struct HostLeaderOptions {
   HostMap map;
   // How long no byte may move between leaders. For an InterHostComm that does not notice lost
-  // peers; the others wait as long as the ranks themselves do: until the world breaks, or a stall
-  // is longer than the user allows.
+  // peers; others wait as long as the ranks do: until the world breaks, or a stall exceeds the
+  // user's limit.
   Duration idle_limit = kNoLimit;
-  // How long the launcher may take to report why a connection broke. Afterwards the error of the
-  // connection itself is the cause.
+  // How long the launcher may take to report why a connection broke. Then the connection's own
+  // error is the cause.
   Duration cause_grace = std::chrono::seconds(2);
-  // How long a rank that leaves waits for the coordinator's answer.
+  // How long a leaving rank waits for the coordinator's answer.
   Duration goodbye = std::chrono::seconds(5);
   // How long the leader waits for a rank of its host that is in the middle of a chunk of a failed
-  // operation. Afterwards it never uses the memory of that sum again, and reports the failure.
+  // operation. Then it reports the failure and never reuses the memory of that sum.
   Duration chunk_limit = std::chrono::seconds(2);
-  // How long a caller that takes its memory back lets the work with other hosts go on that uses it,
-  // since they count on it. Afterwards all of it is aborted.
+  // How long a caller that takes its memory back lets work with other hosts continue to use it,
+  // since they count on it. Then all of that work is aborted.
   Duration last_exchange = std::chrono::seconds(2);
-  // How long the work with other hosts may keep a caller's memory after all of it was aborted.
-  // Afterwards the caller cannot get its memory back and must not go on: the service calls
-  // `end_process` with the reason, which does not return.
+  // How long the work with other hosts may keep a caller's memory after the abort. Then the caller
+  // cannot get its memory back and must not continue: the service calls `end_process` with the
+  // reason, which does not return.
   Duration let_go_limit = std::chrono::seconds(10);
   std::function<void(const std::string& why)> end_process = EndProcess;
-  // A thread that attends is gone when it has not come for so long, or for four times as long
-  // where it makes a sum. It comes every few microseconds, from a sum after half of this; between
-  // two of its waits the other hosts may have to wait as long.
+  // A thread that attends counts as gone after this time without a call, or four times as long
+  // during a sum. It calls every few microseconds, during a sum after half of this; between two of
+  // its waits other hosts may have to wait this long.
   Duration stand_back = std::chrono::microseconds(250);
   CompareDetailsOf compare;
   CoordinatorOptions coordinator;
-  // Wakes every rank on this host that sleeps. From any thread.
+  // Wakes every sleeping rank on this host. From any thread.
   std::function<void()> wake_host;
-  // The reason why the world of this host is broken, once it is.
+  // Why the world of this host is broken, once it is.
   std::function<std::optional<std::string>()> broken;
-  // This rank of the world, on this host, has left.
+  // Whether this world rank, on this host, has left.
   std::function<bool(uint32_t rank)> has_left = [](uint32_t) { return false; };
 };
 

@@ -1,15 +1,15 @@
-// HostLeaderService: the part of this process in the work of all hosts. Reports operations that are
-// ready on this host, receives batches from the coordinator (and is the coordinator, in the process
-// of world rank 0), and executes the batches in their order.
+// HostLeaderService: this process's part in the work between hosts. Reports operations that are
+// ready on this host, receives batches from the coordinator (and is the coordinator in the process
+// of world rank 0), and executes them in order.
 //
 // Two threads: the negotiation thread sends and receives coordination messages, the inter-host
 // thread runs the collectives with the other leaders. Both start when this process first leads an
 // operation or receives a message. Post, Withdraw and Abort may come from any thread and never
 // block.
 //
-// A thread that waits for an operation does the work of both meanwhile, as far as that waits for
-// nothing (Attend): a change of threads costs more than a small message. The two stand back then,
-// and go on when that thread rests or has not come back for a moment.
+// A thread that waits for an operation does the non-blocking work of both (Attend), since a thread
+// switch costs more than a small message. The two stand back then, and continue when that thread
+// rests or has not called for a moment.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_HOST_LEADER_SERVICE_H_
 
@@ -41,35 +41,35 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
   ~HostLeaderService() override { Leave(); }
   HostLeaderService(const HostLeaderService&) = delete;
 
-  // All parts have started here. The result arrives in the ResultStatus of each part; the ticket is
-  // for Withdraw.
+  // Takes an operation whose parts have all started here. The result arrives in the ResultStatus of
+  // each part; the ticket is for Withdraw.
   uint64_t Post(std::shared_ptr<LeaderOp> op);
-  // The operation failed here. Work that others have begun with it still runs to its end.
+  // The operation failed here. Work that others have begun on it still runs to its end.
   void Withdraw(uint64_t ticket, std::string why);
   // The caller of a `straight` part takes its memory back; no thread uses it after this call. A
-  // part that has not begun will run with a copy. For one that has begun this call waits, no longer
-  // than last_exchange. Then it ends the work with other hosts, and waits as long as a piece takes,
-  // no longer than let_go_limit.
+  // part that has not begun will use a copy. For a started one this call waits, at most
+  // last_exchange. Then it ends the work with other hosts and waits for the current piece, at most
+  // let_go_limit.
   void LetGo(LeaderOp& op, LeaderTensor& part);
-  // Attendance, for an operation led here. Does nothing where the InterHostComm has no steps.
+  // Attendance, for an operation led here. Does nothing if the InterHostComm has no steps.
   void Attend() override;
   bool AttendUntil(TimePoint deadline) override;
   void Rest() override;
   // Ends the work with other hosts; the first reason stays.
   void Abort(const Status& why);
-  // Why the work with other hosts broke off. Ok while it goes on, and after either side has left.
+  // Why the work with other hosts failed. Ok while it continues, and after either side has left.
   Status failure();
-  // Another leader on this host saw it break off.
+  // Another leader on this host saw it fail.
   void NoteFailure(const Status& why);
   // Announces that this rank leaves, finishes the batches that others count on, and ends the
-  // threads. Afterwards the InterHostComm is not used any more.
+  // threads. The InterHostComm is not used afterwards.
   void Leave();
 
  private:
   void StartThreads() HVD_REQUIRES(mutex_);
   bool AbortIfBroken();
 
-  // NegotiatorOwner; OnFailed also where a batch failed.
+  // NegotiatorOwner; OnFailed also when a batch fails.
   NegotiatorOrders TakeOrders(bool sleeps) override;
   void OnBatch(LeaderBatch&& batch) override;
   Status OnClosed(const Status& why) override;
@@ -102,14 +102,14 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
   Mutex mutex_;
   std::condition_variable changed_;
   std::vector<LeaderOpPointer> posted_ HVD_GUARDED_BY(mutex_);
-  // To the coordinator, in the order of what happened.
+  // Messages to the coordinator, in order of events.
   std::vector<Coordination> outbox_ HVD_GUARDED_BY(mutex_);
   BatchTurns turns_ HVD_GUARDED_BY(mutex_);
   std::condition_variable summoned_;  // for the negotiation thread
   std::condition_variable released_;  // for LetGo
   uint64_t next_ticket_ HVD_GUARDED_BY(mutex_) = 1;
-  Status closed_ HVD_GUARDED_BY(mutex_);   // not ok: no operation goes to other hosts any more
-  Status failure_ HVD_GUARDED_BY(mutex_);  // the first
+  Status closed_ HVD_GUARDED_BY(mutex_);         // not ok: no more operations for other hosts
+  Status failure_ HVD_GUARDED_BY(mutex_);        // the first
   bool leaving_ HVD_GUARDED_BY(mutex_) = false;  // Leave has begun
   // The inter-host thread ends when no batch is left.
   bool stopping_ HVD_GUARDED_BY(mutex_) = false;

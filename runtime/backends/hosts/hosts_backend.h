@@ -1,5 +1,4 @@
-// HostsBackend: collectives of groups that are spread over several hosts. Another backend serves
-// groups on one host.
+// HostsBackend: collectives of groups on several hosts. Another backend serves groups on one host.
 //
 // On each host the first member that takes part leads. The members combine their inputs in shared
 // memory, the leader's HostLeaderService combines the sums with the other hosts, and all members
@@ -21,7 +20,7 @@ class HostsBackend final : public Backend {
   struct Options {
     HostLeaderOptions leader_service;
     // Asks the other ranks of this host to read their records soon: one of them leads and may not
-    // know it yet.
+    // know yet.
     std::function<void()> nudge_host;
   };
 
@@ -49,9 +48,9 @@ class HostsBackend final : public Backend {
   void Abandon(std::unique_ptr<OpState> state, bool peers_may_work) override;
   void Abort(const Status& why) override { leader_service_.Abort(why); }
 
-  // Why the work with other hosts broke off; ok after a goodbye.
+  // Why the work with other hosts failed; ok after a goodbye.
   Status failure() { return leader_service_.failure(); }
-  // This rank leaves the world. Afterwards the InterHostComm is not used any more.
+  // This rank leaves the world. The InterHostComm is not used afterwards.
   void Leave() { leader_service_.Leave(); }
 
  private:
@@ -77,7 +76,7 @@ class HostsBackend final : public Backend {
   const HostMap map_;
   const std::function<void()> nudge_host_;
   LastHostParts last_parts_;
-  uint32_t led_ = 0;                      // operations led here and under way
+  uint32_t led_ = 0;                      // operations led here in progress
   std::shared_ptr<LeaderOp> assembling_;  // its parts are being started
   HostLeaderService leader_service_;
 };

@@ -1,5 +1,5 @@
-// LeaderOrders: the operations that this leader has reported, and what it does at the coordinator's
-// orders about them. Waits for nothing. One thread at a time (that of the Negotiator).
+// LeaderOrders: the operations that this leader has reported; carries out the coordinator's orders
+// about them. Never blocks. One thread at a time (the Negotiator's).
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_LEADER_ORDERS_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_LEADER_ORDERS_H_
 
@@ -25,28 +25,28 @@ struct LeaderBatch {
 
 class LeaderOrders {
  public:
-  // A batch is to be executed after all earlier ones.
+  // Executes the batch after all earlier ones.
   using OnBatch = std::function<void(LeaderBatch&&)>;
 
   // The publisher outlives this object.
   LeaderOrders(uint32_t rank, ResultPublisher& publisher, OnBatch on_batch)
       : rank_(rank), publisher_(publisher), on_batch_(std::move(on_batch)) {}
 
-  // Only what the coordinator alone may say, but for an AbortNotice.
+  // Whether only the coordinator may send it, except an AbortNotice.
   static bool IsOrder(const Coordination& msg);
-  // Obeys it. *reply: a message to the coordinator that follows from it, if one does.
+  // Carries it out. *reply: the resulting message to the coordinator, if any.
   Status Obey(Coordination&& order, std::optional<Coordination>* reply);
-  // To be called behind a report: the coordinator learns from that that the early offer is used.
+  // Called after a report, from which the coordinator learns that the early offer is used.
   Status UseEarlyOffer();
-  // Failures wait for PublishFailures: a sum may have to be stopped, which may take time.
+  // Failures wait for PublishFailures: stopping a sum may take time.
   bool has_failures() const { return !failures_.empty(); }
   void PublishFailures();
-  // No decision comes any more: all operations fail for this reason.
+  // No more decisions will come: fails all operations for this reason.
   void FailAll(const Status& why);
 
   ReportedOps& reported() { return reported_; }
   const ReportedOps& reported() const { return reported_; }
-  // Operations that are to be executed, or have ended well, so far.
+  // Operations so far that are to be executed or have succeeded.
   uint64_t settled() const { return settled_; }
 
  private:

@@ -1,5 +1,5 @@
-// LeaderSum: one sum between hosts, of one tensor or of several that travel together: the work of
-// its leader before and after the exchange. Used by one thread at a time.
+// LeaderSum: the leader's work before and after the exchange of one sum between hosts, of one
+// tensor or several fused ones. Used by one thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_LEADER_SUM_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_LEADER_SUM_H_
 
@@ -20,31 +20,31 @@ namespace hvd {
 // The divisor of an average.
 uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item);
 
-// What this host gives to a sum, to travel with the report that it is ready: then the leaders have
-// nothing to exchange. Empty where the operation is anything else, or too large for that.
+// This host's part of a sum, to be sent with its ready report, so that the leaders have nothing to
+// exchange. Empty for other operations, or if it is too large.
 MessageBytes SumToOffer(const LeaderOp& op);
 
 class LeaderSum final : private SumCopies {
  public:
-  // Makes room for so many bytes, until the next call or the end of the sum.
+  // Returns memory for this many bytes, valid until the next call or the end of the sum.
   using Room = std::function<std::byte*(size_t bytes)>;
 
-  // The items outlive it, and are sums that travel together.
+  // The items outlive it and can be fused.
   explicit LeaderSum(LeaderItems items);
 
   const ReduceSpec& spec() const { return spec_; }
   size_t count() const { return count_; }
   size_t bytes() const { return count_ * SizeOf(spec_.dtype); }
 
-  // Does what the members of this host have not taken of their sums. False while a member is in the
+  // Does the chunks that members of this host have not claimed. False while a member is in the
   // middle of a chunk.
   bool Help();
-  // Every host has its part now; puts that of this one where the exchange finds it. `by_part`: the
-  // exchange can copy large tensors part by part; it gets what this returns, null where it has
+  // Every host has its part now; puts this host's where the exchange expects it. `by_part`: the
+  // exchange can copy large tensors part by part; it gets the returned object, null if there is
   // nothing to copy.
   SumCopies* Pack(const Room& room, bool by_part);
-  // In place of an exchange, after Pack: adds what the other leaders have offered. `own`: the place
-  // of this one among them.
+  // Instead of an exchange, after Pack: adds the other leaders' offers. `own`: this one's place
+  // among them.
   Status AddOffered(std::span<const MessageBytes> sums, size_t own);
   const void* input() const { return input_; }
   void* output() const { return output_; }

@@ -1,6 +1,6 @@
-// MessageSleep: the sleep of the thread that negotiates, until a message from another host comes or
-// until somebody ends it. That is the negotiation thread, or one that attends and holds its place.
-// Thread-safe; its lock is taken last.
+// MessageSleep: the sleep of the thread that negotiates, until a message from another host or an
+// Interrupt. That is the negotiation thread, or one that attends and stands in for it. Thread-safe;
+// its lock is taken last.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_MESSAGE_SLEEP_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_MESSAGE_SLEEP_H_
 
@@ -17,22 +17,22 @@ class MessageSleep {
   // `comm` outlives it.
   explicit MessageSleep(InterHostComm& comm) : comm_(comm) {}
 
-  // The caller is going to sleep. It looks once more for what others want of it after this call, so
-  // that an Interrupt is never missed.
+  // The caller is about to sleep. It checks once more for requests after this call, so that an
+  // Interrupt is never missed.
   void Begin();
   void End();
-  // Others want something of the thread that sleeps, if one does.
+  // Wakes the sleeping thread, if any, to handle a request.
   void Interrupt();
 
-  // A thread that attends looks around: what has been published so far is no news for it.
+  // A thread that attends checks for work: it has seen all results published so far.
   void NoteLook();
-  // It is going to sleep in place of the negotiation thread. False: a result was published since
-  // its last look.
+  // It is about to sleep in place of the negotiation thread. False: a result was published since
+  // its last check.
   bool BeginHold();
   void EndHold();
   bool held();
   bool held_by_caller();
-  // A result was published: by any thread. Ends the sleep of a thread that holds the place.
+  // A result was published, by any thread. Ends the sleep of a thread that stands in.
   void NotePublished();
 
  private:
@@ -40,7 +40,7 @@ class MessageSleep {
   Mutex mutex_;
   bool sleeps_ HVD_GUARDED_BY(mutex_) = false;  // or is going to
   std::thread::id holder_ HVD_GUARDED_BY(mutex_);
-  // Results so far, and at the last look.
+  // Results so far, and at the last check.
   uint64_t published_ HVD_GUARDED_BY(mutex_) = 0, published_before_ HVD_GUARDED_BY(mutex_) = 0;
 };
 

@@ -1,9 +1,9 @@
-// Negotiator: agrees with the other hosts which operations run, and when: sends what this process
-// reports to the coordinator, takes the coordinator's messages, and is the coordinator in the
+// Negotiator: agrees with the other hosts which operations run, and when: sends this process's
+// reports to the coordinator, handles the coordinator's messages, and is the coordinator in the
 // process of world rank 0.
 //
 // Used by one thread at a time: the negotiation thread of the HostLeaderService, or a thread that
-// waits for an operation and must not wait here (Look).
+// waits for an operation and must not block here (Look).
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_NEGOTIATOR_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_NEGOTIATOR_H_
 
@@ -27,20 +27,20 @@ namespace hvd {
 // What other threads want from the negotiation thread.
 struct NegotiatorOrders {
   std::vector<LeaderOpPointer> posted;
-  std::vector<Coordination> outbox;  // to the coordinator, in the order of what happened
+  std::vector<Coordination> outbox;  // to the coordinator, in order of events
   bool leaving = false;              // this rank leaves the world
 };
 
 class NegotiatorOwner {
  public:
   virtual ~NegotiatorOwner() = default;
-  // `sleeps`: this thread is going to sleep until a message comes, or until it is woken.
+  // `sleeps`: this thread is about to sleep until a message comes or it is woken.
   virtual NegotiatorOrders TakeOrders(bool sleeps) = 0;
   // To be executed after all earlier ones.
   virtual void OnBatch(LeaderBatch&& batch) = 0;
-  // No operation goes to other hosts any more. Returns the first reason, which stays.
+  // No more operations for other hosts. Returns the first reason, which is kept.
   virtual Status OnClosed(const Status& why) = 0;
-  // The work with other hosts broke off. Returns the first reason, too.
+  // The work with other hosts failed. Returns the first reason, too.
   virtual Status OnFailed(const Status& status) = 0;
 };
 
@@ -50,15 +50,16 @@ class Negotiator {
   Negotiator(InterHostComm& comm, const HostLeaderOptions& options, ResultPublisher& publisher,
              NegotiatorOwner& owner);
 
-  // Waits for a message, but not for long, and does what is to be done. False when this rank has
-  // left, or the work with other hosts broke off: then Finish is to be called.
+  // Waits briefly for a message and does all pending work. False when this rank has left or the
+  // work with other hosts failed: then call Finish.
   bool Serve();
-  // Does what is to be done now, and waits until the deadline for a message when that is nothing
-  // (one in the past: waits for nothing). False when Serve has to go on, soon.
+  // Does all pending work; if there is none, waits for a message until the deadline (a past one:
+  // does not wait). False if Serve has to continue soon.
   bool Look(TimePoint deadline);
-  // No decision about what is pending comes any more.
+  // No more decisions about pending operations will come.
   void Finish();
-  // The first rank of each host sees its neighbours leave, whether it leads anything or not.
+  // The first rank of each host watches for neighbours that leave, whether it leads anything or
+  // not.
   bool watches_neighbours() const { return watches_neighbours_; }
 
  private:
@@ -91,11 +92,11 @@ class Negotiator {
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left
   bool watches_neighbours_ = false;
-  // Found by Look, which must not do it itself: it may take time.
+  // Found by Look, which must not handle it: that may take time.
   Status lost_;     // the coordinator
   Status trouble_;  // any other
   bool looking_ = false;
-  bool over_ = false;  // no message is left to send or to receive
+  bool over_ = false;  // no more messages to send or receive
   bool said_goodbye_ = false;
   TimePoint goodbye_deadline_{}, look_again_{};
 };

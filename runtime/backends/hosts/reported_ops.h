@@ -1,5 +1,5 @@
-// ReportedOps: the operations of this leader that the coordinator knows of and has not decided, and
-// the early offer of the other host for one of them, or for one still to come. Used by one thread.
+// ReportedOps: this leader's operations that are reported to the coordinator and undecided, and the
+// early offer of the other host for one of them, or for a future one. Used by one thread.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_REPORTED_OPS_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_REPORTED_OPS_H_
 
@@ -19,9 +19,9 @@ using LeaderOpPointer = std::shared_ptr<LeaderOp>;
 
 class ReportedOps {
  public:
-  // Its report is sent before any of the calls below.
+  // Its report must be sent before any of the calls below.
   void Add(LeaderOpPointer op) { ops_[op->ready.ticket] = std::move(op); }
-  // Null: there is none of this ticket.
+  // Null: none with this ticket.
   LeaderOp* Find(uint64_t ticket) const {
     const auto found = ops_.find(ticket);
     return found == ops_.end() ? nullptr : found->second.get();
@@ -34,7 +34,7 @@ class ReportedOps {
   void Clear() { ops_.clear(); }
 
   KeptOffer& early() { return early_; }
-  // The order to execute the operation that the early offer settles, if there is one here.
+  // The order to execute the operation that the early offer completes, if it is here.
   std::optional<RunMessage> SettleByEarly() {
     if (early_.empty()) return std::nullopt;
     for (const auto& [ticket, op] : ops_) {

@@ -1,6 +1,6 @@
-// SteppedBatch: a batch that is one sum, executed step by step, so that a thread which waits
-// for its result can do that and still look around between the steps. The inter-host thread goes on
-// with it where that thread stopped. One thread at a time.
+// SteppedBatch: a batch that is one sum, executed step by step, so that a thread waiting for its
+// result can do it and still check for other work between steps. The inter-host thread continues
+// where that thread stopped. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_STEPPED_BATCH_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_STEPPED_BATCH_H_
 
@@ -17,15 +17,15 @@ namespace hvd {
 
 class SteppedBatch {
  public:
-  // False: only a BatchExecutor can do it.
+  // False: it needs a BatchExecutor.
   static bool Fits(const LeaderBatch& batch, InterHostComm& comm);
 
   // A batch that fits. The InterHostComm outlives it.
   SteppedBatch(LeaderBatch batch, InterHostComm& comm, uint32_t rank);
 
-  // kInProgress: not over at the deadline (one in the past: looks once). The outcome stays.
+  // kInProgress: not over at the deadline (a past one: one step). The outcome is kept.
   Status Continue(TimePoint deadline);
-  // To its end. `given_up`: the world is broken, nothing is waited for any more.
+  // Runs to the end. `given_up`: the world is broken, do not wait any more.
   Status Finish(const std::function<bool()>& given_up);
   bool failed() const { return over_ && !outcome_.ok(); }
   const LeaderBatch& batch() const { return batch_; }

@@ -1,6 +1,6 @@
-// BatchOrder: gives operations that all hosts are ready for to their leaders, in one order for all
-// of them: as batches with ascending numbers. Few batches are under way at once, so that operations
-// which become ready meanwhile travel together. Part of the Coordinator; a pure state machine.
+// BatchOrder: gives leaders the operations that all hosts are ready for, in one order for all: as
+// batches with ascending numbers. Few batches are in flight at once, so that operations that become
+// ready meanwhile are fused. Part of the Coordinator; a pure state machine.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_BATCH_ORDER_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_BATCH_ORDER_H_
 
@@ -25,11 +25,11 @@ class BatchOrder {
   BatchOrder(const HostMap& map, const CoordinatorOptions& options)
       : map_(map), options_(options), two_hosts_(FirstMembers(map, {}).size() == 2) {}
 
-  // All hosts have reported it, and agree.
+  // All hosts have reported it and agree.
   void Add(PendingOperation operation, CoordinationAnswers* answers);
-  // The first leader of the batch says so.
+  // Reported by the first leader of the batch.
   void OnDone(uint64_t number, CoordinationAnswers* answers);
-  // The operations that are held back, of this leader or of all: they are not given out any more.
+  // Removes and returns the operations held back, of this leader or of all.
   std::vector<PendingOperation> TakeHeld(std::optional<uint32_t> leader);
 
  private:
@@ -38,9 +38,9 @@ class BatchOrder {
     RunEntry run;
     uint64_t fusion_key = 0, bytes = 0;
   };
-  // The operations of the same leaders. Operations of other leaders never wait for them here.
+  // The operations of the same leaders, which never delay those of other leaders here.
   struct Lane {
-    std::deque<Ready> held;  // ready, but enough is under way
+    std::deque<Ready> held;  // ready, but enough is in flight
     uint32_t under_way = 0;  // batches
   };
 

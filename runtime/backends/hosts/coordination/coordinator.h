@@ -1,4 +1,4 @@
-// Coordinator: knows which hosts are ready for which operation, compares their details, and gives
+// Coordinator: tracks which hosts are ready for which operation, compares their details, and gives
 // every host the same order of work. One per world, in the process of world rank 0.
 //
 // A pure state machine: messages in, messages out; the time is an argument. One thread at a time.
@@ -26,7 +26,7 @@
 
 namespace hvd {
 
-// The detail that the leader of one host reported.
+// The detail reported by the leader of one host.
 struct HostDetail {
   uint32_t rank = 0;
   std::string_view detail;
@@ -42,25 +42,24 @@ class Coordinator {
 
   Coordinator(const HostMap& map, CompareDetailsOf compare, CoordinatorOptions options);
 
-  // A message of world rank `from`. Refuses messages that only a coordinator sends.
+  // Handles a message of world rank `from`. Refuses messages that only a coordinator sends.
   Status Receive(uint32_t from, Coordination&& msg, TimePoint now, Answers* answers);
 
-  // Reports operations that some hosts have waited for too long, each once per interval. The
+  // Reports operations that some hosts have waited for too long, once per interval each. The
   // answers inform the leaders of those hosts.
   std::vector<std::string> Stalls(TimePoint now, Answers* answers);
 
-  // To be called before Close: takes the early offer back. True while the other leader may have
-  // used it; then the coordinator goes on receiving until this is false.
+  // Called before Close: recalls the early offer. True while the other leader may have used it;
+  // then the coordinator continues to receive until this is false.
   bool RecallEarly(const std::string& why, Answers* answers);
 
-  // The coordinator's own process leaves: fails all pending operations, and reports that to every
-  // leader that has sent a message.
+  // The coordinator's own process leaves: fails all pending operations and tells every leader that
+  // has sent a message.
   void Close(const std::string& why, Answers* answers);
 
  private:
-  using Rounds = std::list<PendingOperation>;  // of one name: a fast host may be one ahead
-  // By domain, ranks of the set, name: the number of a set alone is not enough, because it is used
-  // again.
+  using Rounds = std::list<PendingOperation>;  // of one name: a fast host may be one round ahead
+  // Domain, ranks of the set, name: the number of a set is not enough, because it is reused.
   using Key = std::tuple<int32_t, std::vector<uint32_t>, std::string>;
   using Waiting = std::map<Key, Rounds>;
   // An offer to a leader that has not reported. Its operation cannot fail meanwhile: the leader may
@@ -69,8 +68,8 @@ class Coordinator {
     Waiting::iterator at;
     Rounds::iterator operation;
     uint32_t to = 0;
-    size_t bytes = 0;  // of the part of the sum in it, which the operation has no more
-    Status failure;    // not ok: recalled, and how the operation ends if the leader gives it back
+    size_t bytes = 0;  // of its part of the sum, which the operation no longer has
+    Status failure;    // not ok: recalled; the operation's outcome if the leader returns it
   };
 
   void OnReady(uint32_t from, ReadyMessage&& msg, TimePoint now, Answers* answers);

@@ -12,13 +12,13 @@
 namespace hvd {
 
 struct CoordinatorOptions {
-  // Operations up to this size together travel as one. 0: none do.
+  // Operations up to this total size are fused. 0: none.
   uint64_t fusion_bytes = 64 << 20;
   SumCut cut;
   Duration stall_warning = std::chrono::seconds(60);  // 0: never
-  // After this time the leaders receive the ranks that they wait for. 0: never.
+  // After this time leaders are sent the ranks that they wait for. 0: never.
   Duration tell_awaited = std::chrono::seconds(30);
-  // What counts more than the two above in a job that is tuned; null in others. Outlives this.
+  // Overrides fusion_bytes and cut.stripes in a tuned job; null in others. Outlives this.
   const TunedSettings* tuned = nullptr;
 };
 

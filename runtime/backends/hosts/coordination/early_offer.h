@@ -1,10 +1,10 @@
-// Early offers. Where two hosts make a small sum, the coordinator sends the part of the first host
-// to the leader of the second before that has reported. A leader whose report offers as much to the
-// same sum has all it needs, and gets no answer: this message and the report cross on their way.
+// Early offers. When two hosts compute a small sum, the coordinator sends the part of the first
+// host to the leader of the second before that has reported. If that leader's report offers as much
+// to the same sum, it has all it needs and gets no answer: this message and the report cross.
 //
-// Leader and coordinator find out alike, each by itself, whether a report settles the operation: by
-// Settles. From the moment that the offer is sent, the first host is bound to it until the other
-// leader has reported, or has said that it does not use it (RecallMessage). Pure; one thread.
+// Leader and coordinator each determine by Settles whether a report completes the operation. Once
+// the offer is sent, the first host is bound to it until the other leader has reported, or has
+// declined it (RecallMessage). Pure; one thread.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_EARLY_OFFER_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_EARLY_OFFER_H_
 
@@ -18,9 +18,9 @@
 
 namespace hvd {
 
-// The leader that `report` of world rank `leader` is sent to early, if any is. Only between the
-// coordinator's own process and the first rank of another host: that rank reports what becomes of
-// its neighbours.
+// The leader to which `report` of world rank `leader` is sent early, if any. Only between the
+// coordinator's own process and the first rank of another host, which reports its neighbours'
+// leaving.
 std::optional<uint32_t> EarlyReceiver(const HostMap& map, uint32_t leader,
                                       const ReadyMessage& report);
 
@@ -32,23 +32,23 @@ bool HaveSameName(const ReadyMessage& a, const ReadyMessage& b);
 bool Settles(const ReadyMessage& early, size_t early_bytes, const ReadyMessage& report,
              size_t offered_bytes);
 
-// The order to the leader of `ticket` then, the first of the two (0) or the second (1): a sum with
-// `part` of the other one. `set_size`: of the process set.
+// The resulting order to the leader of `ticket`, the first of the two (0) or the second (1): a sum
+// with `part` of the other. `set_size`: of the process set.
 RunMessage EarlyRun(uint32_t leader, uint64_t ticket, MessageBytes part, size_t set_size);
 
-// At the second leader: the early offer that has come, until it is used, void or taken back.
+// At the second leader: the early offer received, until it is used, void or recalled.
 class KeptOffer {
  public:
-  // kInternal behind another one.
+  // kInternal if there is one already.
   Status Keep(ReadyMessage&& offer);
-  // The coordinator takes the offer of this ticket back.
+  // The coordinator recalls the offer of this ticket.
   void Drop(uint64_t ticket);
   bool empty() const { return !offer_; }
-  // It is for the operation that this report is about.
+  // Whether it is for the operation of this report.
   bool IsFor(const ReadyMessage& report) const;
-  // To be called where IsFor, once the report is sent: the order that answers it. Nothing where the
-  // offer does not fit; then it is void, and the coordinator sees that, too. The arguments are
-  // those of Settles and EarlyRun.
+  // Called if IsFor, once the report is sent: the order that answers it. Nothing if the offer does
+  // not fit; then it is void, which the coordinator sees, too. The arguments are those of Settles
+  // and EarlyRun.
   std::optional<RunMessage> Use(const ReadyMessage& report, size_t offered_bytes, size_t set_size);
 
  private:

@@ -1,4 +1,4 @@
-// HostMap: which ranks of the world are on which host, as every rank knows it.
+// HostMap: which ranks of the world are on which host, the same on every rank.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_HOST_MAP_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_HOST_MAP_H_
 
@@ -18,13 +18,13 @@ struct HostMap {
   uint32_t here() const { return host_of[rank]; }
 };
 
-// The members of a set by host: what every host has to know to lay out data alike.
+// The members of a set by host, from which every host derives the same data layout.
 struct HostParts {
   struct Part {
     uint32_t host = 0;
     std::vector<uint32_t> members;  // indices in the set, ascending
   };
-  std::vector<Part> parts;  // ascending by host; hosts without a member are left out
+  std::vector<Part> parts;  // ascending by host, without hosts that have no member
 
   HostParts(const HostMap& map, std::span<const uint32_t> ranks) {
     for (uint32_t i = 0; i < ranks.size(); ++i) {
@@ -39,7 +39,7 @@ struct HostParts {
   }
 };
 
-// Those of the set that was asked for last: a script has few sets, and uses one again and again.
+// Caches those of the last set: a script has few sets and uses one repeatedly.
 class LastHostParts {
  public:
   std::shared_ptr<const HostParts> Of(const HostMap& map, const std::vector<uint32_t>& ranks) {
@@ -55,7 +55,7 @@ class LastHostParts {
   std::shared_ptr<const HostParts> parts_;
 };
 
-// The first of `ranks` on each host that has one, in order of hosts. No ranks: those of the world.
+// The first of `ranks` on each host that has any, in order of hosts. No ranks: those of the world.
 inline std::vector<uint32_t> FirstMembers(const HostMap& map, std::span<const uint32_t> ranks) {
   const size_t count = ranks.empty() ? map.host_of.size() : ranks.size();
   std::vector<std::optional<uint32_t>> first;

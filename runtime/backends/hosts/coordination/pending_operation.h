@@ -1,5 +1,4 @@
-// PendingOperation: the reports of the hosts about one operation, from the first host that is ready
-// to the last.
+// PendingOperation: the hosts' reports about one operation, from the first ready host to the last.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_PENDING_OPERATION_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_PENDING_OPERATION_H_
 
@@ -25,7 +24,7 @@ struct PendingOperation {
   std::vector<LeaderReport> reports;  // ascending by host
   TimePoint since, warned_at;
   std::vector<uint32_t> told;  // missing ranks, as last sent to the leaders
-  Status failed;               // not ok: sent to its leaders, also to those still to come
+  Status failed;               // not ok: sent to its leaders, also to those still to report
 
   const ReadyMessage& first() const { return reports[0].msg; }
   bool HasReported(uint32_t host) const {
@@ -36,7 +35,7 @@ struct PendingOperation {
     for (const LeaderReport& report : reports) leaders.push_back(report.leader);
     return leaders;
   }
-  // Members that take part on the hosts that have reported.
+  // Participating members on the hosts that have reported.
   uint32_t Participants(const HostMap& map) const {
     auto participants =
         std::ranges::count_if(ranks, [&](uint32_t rank) { return HasReported(map.host_of[rank]); });

@@ -1,5 +1,5 @@
-// Awaited: which ranks on other hosts an operation waits for, for the report of a stall. Part of
-// the ResultStatus: the threads of the leader write it, every member reads it.
+// Awaited: which ranks on other hosts an operation waits for, for stall reports. Part of the
+// ResultStatus: the threads of the leader write it, every member reads it.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_AWAITED_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_AWAITED_H_
 
@@ -13,14 +13,14 @@ namespace hvd {
 
 class Awaited {
  public:
-  // The coordinator reports that these members have not announced the operation.
+  // From the coordinator: these members have not announced the operation.
   void NotAnnounced(std::span<const uint32_t> ranks) { Write(ranks, /*at_work=*/false); }
-  // All members have announced it; these leaders work on it with the one of this host.
+  // All members have announced it; these leaders work on it with this host's.
   void AtWork(std::span<const uint32_t> leaders) { Write(leaders, /*at_work=*/true); }
 
   // "for ... to ...".
   std::string Text() const;
-  // A few of them; `at_work`: they have announced it, and move its data.
+  // A few of them; `at_work`: they have announced it and are moving its data.
   std::vector<uint32_t> Ranks(bool* at_work) const;
 
  private:

@@ -1,6 +1,6 @@
 // LeaderOp: an operation at the member that leads it on its host, from Start until its result is
-// published. Made under the engine's lock, then used by the threads of the HostLeaderService only,
-// in memory that outlives it.
+// published. Created under the engine's lock, then used only by the threads of the
+// HostLeaderService, in memory that outlives it.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LEADER_OP_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LEADER_OP_H_
 
@@ -21,15 +21,15 @@ namespace hvd {
 struct LeaderTensor {
   CollectiveCall call;  // without the caller's memory and the group
   ResultStatus* result_status = nullptr;
-  // Of the members on this host that take part, ascending. Null where nothing is sent.
+  // Of the participating members on this host, ascending. Null if nothing is sent.
   std::vector<const std::byte*> inputs;
   // Of each of these members. Allgather: rows; alltoall: rows for each member of the set.
   std::vector<std::vector<int64_t>> extents;
   LocalSum local_sum;
   std::byte* memory = nullptr;  // registered: the sum, then the result
 
-  // With one rank a host a sum needs no memory in between: it goes from the caller's input to its
-  // output.
+  // With one rank per host a sum needs no intermediate memory: it goes from the caller's input to
+  // its output.
   bool straight = false;
   const void* input = nullptr;
   void* output = nullptr;
@@ -40,13 +40,13 @@ struct LeaderTensor {
 };
 
 struct LeaderOp {
-  ReadyMessage ready;                      // without the sum, once that is on its way
+  ReadyMessage ready;                      // without the sum, once that is sent
   size_t offered_bytes = 0;                // of that sum
   std::shared_ptr<const HostParts> hosts;  // of the set
   size_t set_size = 0;
   std::vector<std::shared_ptr<LeaderTensor>> parts;
   uint32_t last_here = 0;  // of a join
-  // For the timeline; of the thread that has the operation. Nothing: nobody wants to know.
+  // For the timeline; used by the thread that has the operation. Nothing: not recorded.
   std::optional<ActivityNotes> activities;
 
   // World ranks: the first member on each host, in order of hosts.
@@ -64,7 +64,7 @@ struct LeaderOp {
     if (activities) activities->Begin(note);
   }
 
-  // What the inter-host thread does with the callers' memory. Guarded by HostLeaderService::mutex_.
+  // The inter-host thread's use of the callers' memory. Guarded by HostLeaderService::mutex_.
   enum class Use : uint8_t { kNotYet, kInFlight, kOver };
   Use use = Use::kNotYet;
 };

@@ -1,6 +1,6 @@
 // LocalSum: combines the inputs of the members on one host into memory of the leader, in chunks.
-// Any thread may take a chunk: those of members that wait, and the leader's inter-host thread,
-// which never waits for them.
+// Any thread may claim a chunk: those of waiting members, and the leader's inter-host thread, which
+// never waits for them.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LOCAL_SUM_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_LOCAL_SUM_H_
 
@@ -15,8 +15,8 @@
 
 namespace hvd {
 
-// The type in which sums travel between hosts: the small floating types in float32, so that they
-// are rounded once; integers that are scaled or divided after it in a type that holds the sum.
+// The type of sums between hosts: float32 for the small floating types, so that they are rounded
+// once; for integers scaled or divided afterwards, a type that holds the sum.
 constexpr DType InterHostType(const CollectiveCall& call) {
   const bool average = call.op == ReduceOp::kAverage || call.op == ReduceOp::kActiveAverage;
   const bool scaled = average || (call.op == ReduceOp::kSum && call.postscale != 1.0);
@@ -32,12 +32,12 @@ class LocalSum {
   LocalSum(const CollectiveCall& call, std::vector<const void*> inputs, void* sum,
            ResultStatus* result_status, WorkMark* at_work);
 
-  // True if the work is so small that nobody should be asked to help.
+  // True if the work is too small to ask for help.
   bool IsSmall() const;
-  // Takes chunks until none is left. True when all are finished, by whomever.
+  // Does chunks until none is left. True when all are finished, by any thread.
   bool Help();
-  // Nobody takes a chunk any more. True when those that were taken are finished. For the leader
-  // alone, on one object.
+  // No more chunks are claimed. True when those claimed are finished. For the leader alone, on one
+  // object.
   bool Stop();
 
  private:
@@ -55,8 +55,8 @@ class LocalSum {
 };
 
 // Combines the hosts' sums (of InterHostType) in their order, applies the scales, and stores
-// `output` in the type itself. `output` may be where one of the inputs is, at its beginning.
-// `divisor`: as DivisorOf gives it.
+// `output` in the call's type. `output` may start where one of the inputs does. `divisor`: from
+// DivisorOf.
 void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const void* const> inputs,
                void* output, size_t count);
 

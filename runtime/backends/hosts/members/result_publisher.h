@@ -1,5 +1,5 @@
-// ResultPublisher: tells the members of a host what became of an operation, by the ResultStatus of
-// each of its tensors, and wakes them.
+// ResultPublisher: publishes the outcome of an operation to the members of a host, in the
+// ResultStatus of each of its tensors, and wakes them.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_PUBLISHER_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_PUBLISHER_H_
 
@@ -21,26 +21,26 @@ class ResultPublisher {
   struct Options {
     // How long to wait for a member that is in the middle of a chunk of a failed operation.
     Duration chunk_limit;
-    // Wakes every rank on this host that sleeps.
+    // Wakes every sleeping rank on this host.
     std::function<void()> wake_host;
-    // The world of this host is broken, so that no member finishes its chunk any more.
+    // Whether the world of this host is broken, so that no member will finish its chunk.
     std::function<bool()> broken;
-    // The work with other hosts has ended, so that failures are the end of it.
+    // Whether the work with other hosts has ended, so that failures are final.
     std::function<bool()> broke_off;
   };
 
   // The heap outlives it.
   ResultPublisher(SharedHeap& heap, Options options) : heap_(heap), options_(std::move(options)) {}
 
-  // Any thread that owns the operations.
+  // From any thread that owns the operations.
   void PublishResults(std::span<const std::shared_ptr<LeaderOp>> ops);
   void PublishFailure(const LeaderOp& op, const Status& status);
-  // Without memory the part fails. After the last of several, WakeHost.
+  // The part fails if there is no memory. Call WakeHost after the last of several.
   void PublishAgreement(LeaderTensor& part, const AgreedPart& agreed);
   void WakeHost() const { options_.wake_host(); }
 
  private:
-  // True when no thread works on the tensor's sum any more.
+  // True when no thread works on the tensor's sum.
   bool StopSum(LeaderTensor& part, TimePoint deadline);
   void PublishResult(LeaderTensor& part);
   void Fail(LeaderTensor& part, const Status& status, TimePoint deadline);

@@ -1,5 +1,5 @@
-// ResultStatus: the state of an operation, which its leader publishes to the other members on its
-// host. In memory of the leader, behind the release flags of its lease.
+// ResultStatus: the state of an operation, published by its leader to the other members on its
+// host. In memory of the leader, after the release flags of its lease.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_STATUS_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULT_STATUS_H_
 
@@ -15,22 +15,23 @@ namespace hvd {
 enum class Phase : uint32_t {
   kSilent = 0,   // the leader has not started it
   kStarted = 1,  // `sum` is set; inputs are being read
-  kDone = 2,     // `result` is set; no thread reads inputs any more
-  kFailed = 3,   // `text` is set; no thread reads inputs any more
+  kDone = 2,     // `result` is set; inputs are no longer read
+  kFailed = 3,   // `text` is set; inputs are no longer read
 };
 
 struct alignas(kCacheLine) ResultStatus {
-  std::atomic<uint32_t> phase;  // Phase; written by the leader, released after what belongs to it
-  uint32_t code;                // hvd::Code of the failure
-  uint32_t broke;               // the work with other hosts broke off with it
-  Location sum;                 // where the members' inputs are combined; nowhere if they are not
+  std::atomic<uint32_t>
+      phase;       // Phase; stored by the leader with release, after the fields of that phase
+  uint32_t code;   // hvd::Code of the failure
+  uint32_t broke;  // the work with other hosts ended with it
+  Location sum;    // where the members' inputs are combined, if they are
   Location result, text;
   uint64_t result_bytes, text_bytes;
   uint64_t table_bytes;   // numbers at the beginning of the result: see TakeResult
   uint32_t last_joined;   // world rank, of a join
   uint32_t participants;  // ranks whose inputs are in a sum
 
-  // Chunks of `sum` that somebody has taken, and how many are finished; any member.
+  // Chunks of `sum` claimed and finished, by any member.
   alignas(kCacheLine) std::atomic<uint64_t> claimed;
   std::atomic<uint64_t> finished;
 
@@ -40,8 +41,7 @@ struct alignas(kCacheLine) ResultStatus {
   void Enter(Phase next) { phase.store(static_cast<uint32_t>(next), std::memory_order_release); }
 };
 
-// Behind the ResultStatus, one per member: how many of its threads may have taken a chunk that is
-// not finished.
+// After the ResultStatus, one per member: how many of its threads may have an unfinished chunk.
 using WorkMark = std::atomic<uint8_t>;
 
 }  // namespace hvd

@@ -1,5 +1,4 @@
-// Results: how a member takes its part out of what the leader of its host has got, and where that
-// lies.
+// Results: which part of the leader's result a member copies, and where it is.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULTS_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_MEMBERS_RESULTS_H_
 
@@ -26,7 +25,7 @@ struct ResultPlan {
   std::vector<int64_t> received_splits;
 };
 
-// `table`: what the leader wrote before the data. Allgather: rows of each member of the set;
+// `table`: written by the leader before the data. Allgather: rows of each member of the set;
 // alltoall: for each member here, the rows from each member of the set; otherwise nothing. `here`
 // is the index of this host in `hosts`.
 ResultPlan PlanResult(const CollectiveCall& call, const HostParts& hosts, size_t here,
