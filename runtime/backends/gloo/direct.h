@@ -1,5 +1,5 @@
-// Collectives in which every leader talks to every other at once: one step, so the fastest way for
-// small data, and every sum is made in one place from all parts in the order of the leaders, so
+// Collectives in which every leader exchanges with every other at once: one step, so the fastest
+// for small data. Every sum is computed in one place from all parts in the order of the leaders, so
 // half types are rounded once.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_DIRECT_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_DIRECT_H_
@@ -13,11 +13,11 @@
 
 namespace hvd {
 
-// Everybody gets everything and adds it up. Takes scratch of (leaders - 1) times the data.
+// Every leader receives all data and adds it up. Needs scratch of (leaders - 1) times the data.
 Status DirectAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                        const ReduceSpec& spec, const void* input, void* output, size_t count);
 
-// The same, begun; any thread continues it, one at a time.
+// Begins the same; any thread continues it, one at a time.
 std::unique_ptr<InterHostSum> BeginDirectAllreduce(Mesh& mesh, ScratchPool& pool,
                                                    const InterHostCall& call,
                                                    const ReduceSpec& spec, const void* input,

@@ -1,4 +1,5 @@
-// Gloo's collectives over one group of the mesh, without their exceptions. One thread at a time.
+// Gloo's collectives over one group of the mesh, with a Status for exceptions. One thread at a
+// time.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_GLOO_COLLECTIVES_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_GLOO_COLLECTIVES_H_
 

@@ -1,5 +1,5 @@
 // The InterHostComm of libhvd_gloo.so: Gloo's algorithms and a few direct ones over one mesh. See
-// inter_host_comm.h for what is promised.
+// inter_host_comm.h for the contract.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
 
@@ -45,7 +45,7 @@ class GlooInterHostComm final : public InterHostComm {
   std::vector<InterHostLink> Links() const override;
   void Abort(const Status& why) override { mesh_->Abort(why); }
 
-  // For measurements: one way, whatever the size.
+  // For measurements: a fixed algorithm, whatever the size.
   Status AllreduceBy(AllreduceAlgorithm algorithm, const InterHostCall& call,
                      const ReduceSpec& spec, const void* input, void* output, size_t count);
 

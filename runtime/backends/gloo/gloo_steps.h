@@ -1,4 +1,4 @@
-// GlooSteps: the part of GlooInterHostComm for threads that must not wait. Thread-safe.
+// GlooSteps: the part of GlooInterHostComm for threads that must not block. Thread-safe.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_GLOO_STEPS_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_GLOO_STEPS_H_
 
@@ -28,14 +28,14 @@ class GlooSteps final : public InterHostSteps {
  private:
   struct Posted {
     MessageBytes bytes;
-    MeshHandle handle;  // gone before the bytes
+    MeshHandle handle;  // must not outlive the bytes
   };
   Status DropGone() HVD_REQUIRES(mutex_);
 
   Mesh& mesh_;
   ScratchPool& scratch_;
   Mutex mutex_;
-  std::deque<std::unique_ptr<Posted>> posted_ HVD_GUARDED_BY(mutex_);  // not known to have gone
+  std::deque<std::unique_ptr<Posted>> posted_ HVD_GUARDED_BY(mutex_);  // not known to be sent
 };
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// Sums of much data between leaders: cut into pieces, of which some are under way while another is
-// added up. Each element is added up in the order of the leaders, so no cut changes a bit.
+// Large sums between leaders: split into pieces, some in flight while another is added up. Each
+// element is added up in the order of the leaders, so no split changes a bit.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_LARGE_SUM_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_LARGE_SUM_H_
 
@@ -11,12 +11,12 @@
 
 namespace hvd {
 
-// Each leader adds up its part of each piece and sends it to the others. `call.cut` says how it is
-// cut; takes scratch for the pieces under way.
+// Each leader adds up its part of each piece and sends it to the others. `call.cut` determines the
+// pieces; needs scratch for those in flight.
 Status SlicedAllreduce(Mesh& mesh, ScratchPool& pool, const InterHostCall& call,
                        const ReduceSpec& spec, const void* input, void* output, size_t count);
 
-// The same, begun; any thread continues it, one at a time.
+// Begins the same; any thread continues it, one at a time.
 std::unique_ptr<InterHostSum> BeginSlicedAllreduce(Mesh& mesh, ScratchPool& pool,
                                                    const InterHostCall& call,
                                                    const ReduceSpec& spec, const void* input,

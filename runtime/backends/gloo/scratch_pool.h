@@ -1,5 +1,4 @@
-// Scratch memory that is kept from one operation to the next: fresh pages cost more than the
-// arithmetic on them.
+// Scratch memory reused across operations: fresh pages cost more than the arithmetic on them.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_SCRATCH_POOL_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_SCRATCH_POOL_H_
 
@@ -11,14 +10,14 @@
 
 namespace hvd {
 
-// Thread-safe. Keeps the largest piece that came back, up to 32 MiB.
+// Thread-safe. Keeps the largest returned piece, up to 32 MiB.
 class ScratchPool {
  public:
   struct Piece {
     std::unique_ptr<std::byte[]> memory;
     size_t bytes = 0;
   };
-  // Goes back to the pool, which outlives it.
+  // Returns to the pool, which outlives it.
   class Lease {
    public:
     Lease(ScratchPool& pool, Piece piece) : pool_(pool), piece_(std::move(piece)) {}
@@ -31,7 +30,7 @@ class ScratchPool {
     Piece piece_;
   };
 
-  // At least so many bytes, with any content.
+  // At least this many bytes, uninitialised.
   Lease Take(size_t bytes) { return Lease(*this, Find(bytes)); }
 
  private:

@@ -1,4 +1,4 @@
-// The slot and the greatest length of small messages between leaders.
+// The slot and the length limit of small messages between leaders.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_SMALL_MESSAGES_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_SMALL_MESSAGES_H_
 
@@ -11,7 +11,7 @@
 
 namespace hvd {
 
-// Apart from the slots of the collectives.
+// Distinct from the slots of the collectives.
 inline constexpr uint64_t kMessageSlot = uint64_t{0x50} << 56;
 
 // Refuses a message that is too long.

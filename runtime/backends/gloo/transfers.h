@@ -14,7 +14,7 @@
 
 namespace hvd {
 
-// Apart from the slots of Gloo, which has less than 16 in the highest byte.
+// Distinct from the slots of Gloo, which has less than 16 in the highest byte.
 inline constexpr uint64_t kScatterSlot = uint64_t{0x40} << 56;
 inline constexpr uint64_t kGatherSlot = uint64_t{0x41} << 56;
 
@@ -22,7 +22,7 @@ inline size_t MostStripes(const InterHostCall& call) {
   return std::clamp<size_t>(call.cut.stripes, 1, kMostMeshStripes);
 }
 
-// Transfers that are waited for together. Gone before the memory that they use.
+// Transfers that are awaited together. Must not outlive the memory that they use.
 class Transfers {
  public:
   // `call` outlives it.
@@ -40,7 +40,7 @@ class Transfers {
           start.Receive(RankOf(leader), {call_.tag, slot}, {data + first, count}, stripe));
     });
   }
-  // The same through a taker for each stripe, which is told its first byte and outlives this.
+  // The same through a taker for each stripe, which is given its first byte and outlives this.
   template <typename TakerOf>
   void Take(MeshStart& start, uint32_t leader, uint64_t slot, size_t bytes, TakerOf taker_of) {
     ForStripes(bytes, [&](uint32_t stripe, size_t first, size_t count) {
@@ -54,7 +54,7 @@ class Transfers {
     if (done.ok()) handles_.clear();
     return done;
   }
-  // For as long as anything moves.
+  // Waits as long as anything moves.
   Status WaitAll(MeshAfter after = MeshAfter::kGoes) {
     Status done = mesh_.WaitWhileMoving(handles_, call_.idle_limit, call_.group.leaders, after);
     if (done.ok()) handles_.clear();
@@ -62,13 +62,13 @@ class Transfers {
   }
 
  private:
-  // Less is not worth a message of its own.
+  // Less is not worth a separate message.
   static constexpr size_t kLeastStripeBytes = 64 * 1024;
   static constexpr size_t kStripeAlignment = 64;
 
   uint32_t RankOf(uint32_t leader) const { return call_.group.leaders[leader]; }
 
-  // The part of each stripe: both sides know the size, and so cut alike. No element is cut.
+  // The part of each stripe: both sides know the size and split alike, between elements.
   template <typename Visitor>
   void ForStripes(size_t bytes, Visitor visit) const {
     const size_t stripes = std::clamp<size_t>(bytes / kLeastStripeBytes, 1, MostStripes(call_));
@@ -88,20 +88,20 @@ inline uint32_t LeadersOf(const InterHostCall& call) {
   return static_cast<uint32_t>(call.group.leaders.size());
 }
 
-// The other leaders, beginning with the next one, so that not all begin with the same.
+// Visits the other leaders, beginning with the next, so that not all begin with the same.
 template <typename Visitor>
 void ForOthers(const InterHostCall& call, Visitor visit) {
   const uint32_t size = LeadersOf(call);
   for (uint32_t step = 1; step < size; ++step) visit((call.group.index + step) % size);
 }
 
-// Where the part of another leader lies in scratch: the parts are one behind the other.
+// Offset of another leader's part in scratch, where the parts are contiguous.
 inline size_t ScratchPlace(const InterHostCall& call, uint32_t leader, size_t bytes) {
   return (leader < call.group.index ? leader : leader - 1) * bytes;
 }
 
-// Adds up the parts of all leaders, in their order: this one's own, and the others' of so many
-// bytes each, which lie in scratch.
+// Adds up the parts of all leaders, in their order: this one's own, and the others', of this many
+// bytes each, in scratch.
 inline void AddUp(const InterHostCall& call, const ReduceSpec& spec, const void* own,
                   const std::byte* scratch, void* output, size_t count) {
   const size_t bytes = count * SizeOf(spec.dtype);

@@ -1,8 +1,8 @@
 // Gloo's transport over our mesh: its algorithms run over connections that are authenticated, made
-// when first used, and left at once when somebody aborts. Only the unbound buffers of Gloo's newer
-// collectives are served.
+// when first used, and abandoned at once on an abort. Supports only the unbound buffers of Gloo's
+// newer collectives.
 //
-// A context belongs to one group and one thread at a time; Begin names the operation that follows.
+// A context belongs to one group and one thread at a time; Begin identifies the next operation.
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_TRANSPORT_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_TRANSPORT_H_
 
@@ -24,10 +24,10 @@ class MeshTransport final : public gloo::transport::Context {
  public:
   MeshTransport(Mesh& mesh, std::vector<uint32_t> leaders, uint32_t index);
 
-  // All messages of what follows carry `channel`; no wait outlasts `idle_limit` without a byte
+  // All following messages carry `channel`; no wait outlasts `idle_limit` without a byte
   // (InterHostCall).
   void Begin(uint64_t channel, Duration idle_limit);
-  // Why the operation failed; Gloo's exceptions say only that it did.
+  // Why the operation failed, which Gloo's exceptions do not say.
   const Status& failure() const { return failure_; }
 
   MeshHandle Send(int rank, uint64_t slot, const void* data, size_t bytes);
@@ -47,7 +47,7 @@ class MeshTransport final : public gloo::transport::Context {
   Status failure_;
 };
 
-// What Gloo's collectives are given as their context.
+// The context passed to Gloo's collectives.
 class GlooContext final : public gloo::Context {
  public:
   explicit GlooContext(std::shared_ptr<MeshTransport> transport);
