@@ -15,20 +15,21 @@ namespace hvd {
 
 class Exchange final : public Activity {
  public:
-  // `what`: "the allreduce of 1,024 bytes over MPI by 3 hosts". `look` is asked in every turn
-  // whether to go on; `gone`, when nothing moves, whether a rank sends nothing more.
+  // `what`: "the allreduce of 1,024 bytes over MPI by 3 hosts". `look` is called in every step and
+  // decides whether to continue; `gone`, when nothing moves, tells whether a rank sends nothing
+  // more.
   Exchange(const StreamKind& kind, std::string what, std::function<Status()> look,
            std::function<bool(int rank)> gone)
       : kind_(kind), what_(std::move(what)), look_(std::move(look)), gone_(std::move(gone)) {}
 
-  // Streams without bytes are left out; the ranks at both ends know that.
+  // Empty streams are left out, as both ends know.
   void Send(int peer, const std::byte* data, size_t bytes) {
     if (bytes != 0) outs_.emplace_back(kind_, peer, data, bytes);
   }
   InStream* Receive(int peer, size_t bytes);
   // Receives into memory.
   void Receive(int peer, std::byte* to, size_t bytes);
-  // Called after chunks arrived: takes those it can use.
+  // Called after chunks have arrived: takes those it can use.
   void OnArrival(std::function<void()> take) { take_ = std::move(take); }
   std::vector<OutStream>& outs() { return outs_; }
 
@@ -38,7 +39,7 @@ class Exchange final : public Activity {
  private:
   struct Sink {
     InStream stream;
-    std::byte* to;  // null: OnArrival takes the chunks
+    std::byte* to;  // null: OnArrival handles the chunks
   };
   bool TakeIntoMemory();
   std::vector<int> Missing() const;

@@ -1,5 +1,5 @@
-// MpiInterHostComm: the InterHostComm over MPI. It uses point-to-point messages only: everything is
-// added in the order of the leaders, and a wait ends at its deadline, at its idle limit, or with an
+// MpiInterHostComm: the InterHostComm over MPI. Uses point-to-point messages only: everything is
+// added in the order of the leaders, and a wait ends at its deadline, at its idle limit, or on an
 // abort.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_INTER_HOST_COMM_H_
@@ -25,7 +25,7 @@ namespace hvd {
 class MpiInterHostComm final : public InterHostComm {
  public:
   // `data` and `mail` are communicators of the whole world that nothing else uses; they outlive
-  // this object. `neighbours` are told of an abort even if nothing was ever sent to them.
+  // this object. `neighbours` are notified of an abort even if nothing was ever sent to them.
   MpiInterHostComm(MpiLibrary& library, MPI_Comm data, MPI_Comm mail, uint32_t rank,
                    std::set<uint32_t> neighbours)
       : library_(library),
@@ -50,7 +50,7 @@ class MpiInterHostComm final : public InterHostComm {
   Status Send(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
               TimePoint deadline) override;
   Result<InterHostMessage> Receive(uint32_t rank, uint64_t tag, TimePoint deadline) override;
-  std::vector<InterHostSilence> Silences() const override { return {}; }  // MPI does not know
+  std::vector<InterHostSilence> Silences() const override { return {}; }  // not known to MPI
   void Wake() override { woken_.store(true, std::memory_order_release); }
   void Abort(const Status& why) override;
 
@@ -65,8 +65,8 @@ class MpiInterHostComm final : public InterHostComm {
   Status ReduceGathered(const InterHostCall& call, const std::string& what, const ReduceSpec& spec,
                         const void* input, void* output, size_t count);
   Status Check(const InterHostCall& call);
-  Status Said(Status status) const;  // with our rank
-  // Not ok when the work was aborted. Receives small messages.
+  Status Said(Status status) const;  // adds our rank
+  // Not ok if the work was aborted. Receives small messages.
   Status Look();
   Status Fail(Status why);
   bool HasLeft(uint32_t rank);
@@ -82,7 +82,7 @@ class MpiInterHostComm final : public InterHostComm {
   std::atomic<bool> aborted_{false};
   Mutex mutex_;
   Status why_ HVD_GUARDED_BY(mutex_);              // of the abort
-  std::set<uint32_t> met_ HVD_GUARDED_BY(mutex_);  // the leaders that are told of an abort
+  std::set<uint32_t> met_ HVD_GUARDED_BY(mutex_);  // the leaders to notify of an abort
 };
 
 }  // namespace hvd

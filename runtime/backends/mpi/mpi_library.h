@@ -1,8 +1,8 @@
 // MPI in this process: initialising and finalising it, the threads that may call it, and waits.
 //
 // Nothing here blocks inside MPI once it is initialised: an Activity is stepped until it is done or
-// its time is over. The thread that wants it does so; when one thread makes all calls, that thread
-// steps the activities of all others in turn, so that none waits for another.
+// times out, by the thread that waits for it. If one thread makes all calls, it steps the
+// activities of all others in turn, so that none waits for another.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_LIBRARY_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_LIBRARY_H_
 
@@ -34,47 +34,47 @@ inline constexpr const char* kMpiName = "MPICH";  // and its relatives, as Intel
 
 enum class Turn { kIdle, kMoved, kDone };
 
-// Something that MPI does piece by piece.
+// An MPI operation done in steps.
 class Activity {
  public:
   virtual ~Activity() = default;
   // Does what can be done now.
   virtual Result<Turn> Step() = 0;
-  // "the allreduce over 3 hosts waits for rank 4": for the sentence when the time is over.
+  // "the allreduce over 3 hosts waits for rank 4": for the message of a timeout.
   virtual std::string Waiting() const = 0;
 };
 
-// Memory that MPI reads or writes. When MPI may still do so although no thread waits for it any
-// more, it is kept until the process ends.
+// Memory that MPI reads or writes. If MPI may still use it when no thread waits any more, it is
+// kept until the process ends.
 using MpiBuffer = std::unique_ptr<std::byte[]>;
 
 // One per process, never destroyed.
 class MpiLibrary {
  public:
   // Initialises MPI unless the application has done so. `for_communicator`: the application gave a
-  // communicator, so it must have. `before_finalize`: called when the application is about to
-  // finalise MPI; may be null, and given by a later call.
+  // communicator, so it must have. `before_finalize`: called before the application finalises MPI;
+  // may be null and given by a later call.
   static Result<MpiLibrary*> Start(bool for_communicator, bool one_thread,
                                    void (*before_finalize)() = nullptr);
-  // Initialises MPI for an application that did not, and that may use it; no world is made of it.
+  // Initialises MPI for an application that may use it and did not; makes no world of it.
   static Result<MpiFacts> StartBeside(bool one_thread);
 
   // Several threads may call MPI at once.
   bool threads_supported() const { return level_ == MPI_THREAD_MULTIPLE; }
   std::string description() const;
 
-  // Steps the activity until it is done. kInProgress when the deadline passed; the error of Step
-  // when it failed.
+  // Steps the activity until it is done. kInProgress at the deadline; the error of Step if that
+  // failed.
   Status Drive(Activity& activity, TimePoint deadline);
-  // The same, for as long as something moves: kInProgress when nothing did for `idle_limit`.
+  // The same, as long as something moves: kInProgress after `idle_limit` without progress.
   Status DriveWhileMoving(Activity& activity, Duration idle_limit);
-  // Makes MPI calls that do not wait.
+  // Makes MPI calls that do not block.
   void Run(const std::function<void()>& calls);
 
   // MPI may still use this memory, so it stays.
   void Keep(MpiBuffer buffer);
-  // Something was left under way, so MPI cannot be finalised any more. `what`: "a small message to
-  // rank 3", for the log. The memory may be null.
+  // Something was left in progress, so MPI cannot be finalised. `what`: "a small message to rank
+  // 3", for the log. The memory may be null.
   void GiveUpOn(MpiBuffer buffer, std::string_view what);
 
   // Finalises MPI if Start initialised it and nothing was given up.
@@ -93,7 +93,7 @@ class MpiLibrary {
   Status Carry(Task& task);
 
   int level_ = MPI_THREAD_SINGLE;
-  bool ours_ = false;        // initialised here, so finalised here
+  bool ours_ = false;        // initialised here, so to be finalised here
   bool one_thread_ = false;  // thread_ makes all calls
   std::atomic<bool> given_up_{false};
   int process_ = 0;

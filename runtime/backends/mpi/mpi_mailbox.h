@@ -1,8 +1,7 @@
-// Small messages between leaders, and the notices that one of them gives up or leaves.
+// Small messages between leaders, and the notices that one of them aborts or leaves.
 //
-// One receive from any rank is always posted. Every thread that waits for something looks at it
-// (Pump), so that messages come in whichever thread waits. Thread-safe; only Post, Pump, Begin and
-// Close call MPI.
+// One receive from any rank is always posted. Every waiting thread tests it (Pump), so messages
+// arrive whichever thread waits. Thread-safe; only Post, Pump, Begin and Close call MPI.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_MAILBOX_H_
 
@@ -29,8 +28,8 @@ class MpiMailbox {
 
   // The first receive.
   Status Post();
-  // Receives what has arrived; returns at once when another thread is doing so. True if something
-  // had arrived.
+  // Receives what has arrived; returns at once if another thread is doing so. True if something had
+  // arrived.
   Result<bool> Pump();
   // The oldest message with the tag from the rank, or from any rank if it is kAnyLeader.
   std::optional<InterHostMessage> Take(uint32_t rank, uint64_t tag);
@@ -44,14 +43,14 @@ class MpiMailbox {
     kAbort,  // the other side's Pump fails with this text as the reason
     kLeave,  // this rank sends nothing more
   };
-  // Starts to send; the bytes are copied.
+  // Starts a send; copies the bytes.
   Result<Sending> Begin(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
                         Kind kind = Kind::kMessage);
-  // Sends a notice to all of them, as far as possible without waiting.
+  // Sends a notice to all of them, as far as possible without blocking.
   void Notify(const std::set<uint32_t>& ranks, Kind kind, const std::string& words);
-  // When this rank's leaving became known; nothing while it is there.
+  // When this rank was seen to leave; nothing while it has not.
   std::optional<TimePoint> LeftSince(uint32_t rank);
-  // Cancels the receive; nothing arrives any more.
+  // Cancels the receive; nothing arrives afterwards.
   void Close();
 
  private:

@@ -1,10 +1,9 @@
-// Bytes to and from one peer, cut into chunks that travel through memory of our own: no size is too
-// large for MPI's int, and MPI never touches the caller's memory, so that it is the caller's again
-// even after a stream that broke off.
+// Bytes to and from one peer, in chunks that travel through memory of our own: no size is too large
+// for MPI's int, and MPI never touches the caller's memory, so the caller has it back even after an
+// aborted stream.
 //
-// Operations have tags of 64 bits and MPI's have 31, so each chunk says in a header what it belongs
-// to; a chunk that reached another operation's receive is handed over. One thread at a time per
-// stream.
+// Operations have tags of 64 bits and MPI's have 31, so each chunk has a header with its operation;
+// a chunk received for another operation is handed over. One thread at a time per stream.
 #ifndef HVD_RUNTIME_BACKENDS_MPI_MPI_STREAMS_H_
 #define HVD_RUNTIME_BACKENDS_MPI_MPI_STREAMS_H_
 
@@ -41,21 +40,20 @@ struct Chunk {
   std::byte* payload() { return buffer.get() + sizeof(ChunkHeader); }
 };
 
-// Memory for chunks, and the chunks that arrived at the wrong operation. Thread-safe.
+// Memory for chunks, and the chunks received for other operations. Thread-safe.
 class ChunkPool {
  public:
   explicit ChunkPool(MpiLibrary& library) : library_(library) {}
 
   Chunk Take(size_t payload_bytes);
   void Give(Chunk chunk);
-  // MPI may still use the chunk, and no thread waits for its end any more.
+  // MPI may still use the chunk, and no thread waits for it any more.
   void GiveUpOn(Chunk chunk, std::string_view what) {
     library_.GiveUpOn(std::move(chunk.buffer), what);
   }
 
   void AddStray(int peer, Chunk chunk);
-  // A stray of this operation from this peer whose number `wanted` accepts; an empty chunk when
-  // there is none.
+  // A stray of this operation from this peer whose number `wanted` accepts; an empty chunk if none.
   Chunk TakeStray(int peer, uint64_t tag, uint64_t phase,
                   const std::function<bool(uint64_t)>& wanted);
 
@@ -69,7 +67,7 @@ class ChunkPool {
   std::atomic<size_t> stray_count_{0};
 };
 
-// The properties that all streams of one phase of an operation share.
+// The common properties of all streams of one phase of an operation.
 struct StreamKind {
   ChunkPool* pool = nullptr;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -88,7 +86,7 @@ class OutStream {
   ~OutStream();
   OutStream(OutStream&&) = default;
 
-  // Only so many bytes of the data are there yet.
+  // Only this many bytes of the data are ready so far.
   void Allow(size_t bytes) { allowed_ = bytes; }
   Result<Turn> Step();
   bool done() const { return sent_ == bytes_ && under_way_.empty(); }
@@ -114,7 +112,7 @@ class InStream {
   InStream(InStream&&) = default;
 
   Result<Turn> Step();
-  // The next chunk, once it is there; valid until Pop.
+  // The next chunk, once it has arrived; valid until Pop.
   bool ready() const { return arrived_.count(taken_) != 0; }
   std::span<const std::byte> front();
   size_t offset() const { return taken_ * kind_.chunk_bytes; }

@@ -33,18 +33,18 @@ class JoinedWorld final : public MpiWorld {
   Status ChooseRanks(std::span<const uint32_t> ranks, MPI_Comm* chosen);
   Status Open(const MpiJoinOptions& options);
   Status FindPlaces(TimePoint deadline);
-  // Begins something in MPI and waits for it.
+  // Begins an MPI operation and waits for it.
   Status Complete(const char* what, TimePoint deadline,
                   const std::function<int(MPI_Request*)>& begin);
-  // `all` gets size() times what `own` has, by rank.
+  // `all` gets every rank's block, by rank.
   Status GatherBlocks(const void* own, size_t bytes, std::vector<std::byte>* all,
                       TimePoint deadline);
 
   MpiLibrary& library_;
   const Duration remind_;
   uint32_t rank_ = 0, size_ = 1;
-  // Never freed: the last messages of others may still be on their way, and Open MPI would give it
-  // to a later communicator.
+  // Never freed: the last messages of others may still be in flight, and Open MPI would deliver
+  // them to a later communicator.
   MPI_Comm data_ = MPI_COMM_NULL, mail_ = MPI_COMM_NULL;
   std::vector<RankPlace> places_;
   std::string id_;
