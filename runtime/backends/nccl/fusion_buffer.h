@@ -1,7 +1,6 @@
-// NcclFusionBuffer: memory of a device in which small tensors are packed for one call of NCCL.
-// Where the version has such things and the user wants them, it is NCCL's own memory, registered
-// with the communicator, so that NCCL moves it without a copy. One thread, as for NcclComm and
-// CudaDevice.
+// NcclFusionBuffer: device memory in which small tensors are packed for one NCCL call. If supported
+// and requested, it is NCCL's own memory, registered with the communicator, so that NCCL moves it
+// without a copy. One thread, as for NcclComm and CudaDevice.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_FUSION_BUFFER_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_FUSION_BUFFER_H_
 
@@ -16,8 +15,8 @@ namespace hvd {
 
 class NcclFusionBuffer {
  public:
-  // `device` and the library outlive it; the communicator does not, since NCCL must have ended.
-  // All members give the same sizes and the same wish.
+  // `device` and the library outlive it; the communicator does not, since NCCL must have ended. All
+  // members pass the same size and request.
   NcclFusionBuffer(NcclComm& comm, CudaDevice& device, size_t bytes, bool wants_registered)
       : comm_(comm),
         library_(comm.library()),
@@ -29,8 +28,8 @@ class NcclFusionBuffer {
   NcclFusionBuffer(const NcclFusionBuffer&) = delete;
   NcclFusionBuffer& operator=(const NcclFusionBuffer&) = delete;
 
-  // The communicator is ready. The first call makes it, and has the device clear it: bytes between
-  // packed tensors are reduced, too.
+  // Requires a ready communicator. The first call allocates it and has the device clear it: bytes
+  // between packed tensors are reduced, too.
   Result<NcclBuffer> Get();
   bool BeginsAt(DeviceAddress address) const { return address != 0 && address == address_; }
 

@@ -1,7 +1,7 @@
-// Adasum over NCCL. Each member combines one segment of each tensor: it gets that segment from all,
-// takes the dot products, learns those of the other segments, and gives its part of the result to
-// all. A byte of a tensor crosses a connection about as often as in an allreduce, and the processor
-// waits for nothing. Pure functions.
+// Adasum over NCCL. Each member combines one segment of each tensor: it receives that segment from
+// all, computes its dot products, receives those of the other segments, and sends its part of the
+// result to all. A byte of a tensor crosses a connection about as often as in an allreduce, and the
+// processor never waits. Pure functions.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_ADASUM_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_ADASUM_H_
 
@@ -13,7 +13,7 @@
 
 namespace hvd {
 
-// Of one kind of operation; the same on all members but for the index.
+// Describes one kind of operation; equal on all members except for the index.
 struct NcclAdasum {
   DType dtype = DType::kFloat32;
   double scale = 1.0;  // prescale times postscale
@@ -24,11 +24,11 @@ struct NcclAdasum {
 // kUnsupported with the reason: the type, or too many members.
 Status CheckAdasum(DType dtype, uint32_t members);
 
-// Of memory for PlanAdasum.
+// Bytes of memory for PlanAdasum.
 uint64_t AdasumBytes(const NcclAdasum& adasum, std::span<const NcclTensor> tensors);
 
-// Tensors that are combined each by itself and travel together, about 64 MiB at a time. The buffer
-// has AdasumBytes.
+// Tensors that are combined separately and sent together, about 64 MiB at a time. The buffer has
+// AdasumBytes.
 NcclPlan PlanAdasum(const NcclAdasum& adasum, std::span<const NcclTensor> tensors,
                     const NcclBuffer& buffer);
 

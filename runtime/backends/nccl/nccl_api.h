@@ -1,5 +1,5 @@
 // The part of NCCL that this folder uses, as a table of entry points, with declarations of our own:
-// a test compares them with nccl.h where there is one. README.md has the table of versions.
+// a test compares them with nccl.h if installed. README.md has the table of versions.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_API_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_API_H_
 
@@ -19,7 +19,7 @@ struct NcclUniqueId {
   char bytes[128];
 };
 
-// The fields of 2.14.3, which every later version takes by `size` and `version`.
+// The fields of 2.14.3, which every later version accepts by `size` and `version`.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
@@ -56,7 +56,7 @@ inline constexpr NcclReduceOp kNcclAverage = 4;
 
 inline constexpr int kNcclScalarOfHost = 1;  // is read before the call returns
 
-// CALL(field, symbol, arguments) of the oldest version that is taken.
+// CALL(field, symbol, arguments) of the oldest supported version.
 #define HVD_NCCL_CALLS(CALL)                                                                       \
   CALL(get_version, "ncclGetVersion", (int* version))                                              \
   CALL(get_unique_id, "ncclGetUniqueId", (NcclUniqueId * id))                                      \
@@ -93,8 +93,8 @@ inline constexpr int kNcclScalarOfHost = 1;  // is read before the call returns
        (NcclReduceOp * op, void* scalar, NcclDataType type, int residence, NcclCommHandle comm))   \
   CALL(red_op_destroy, "ncclRedOpDestroy", (NcclReduceOp op, NcclCommHandle comm))
 
-// CALL(field, symbol, version that has it first, arguments): null in NcclApi where the library is
-// older, or lacks the symbol all the same (NcclFeatures tells which).
+// CALL(field, symbol, first version with it, arguments): null in NcclApi if the library is older or
+// lacks the symbol anyway (NcclFeatures tells which).
 #define HVD_NCCL_OPTIONAL_CALLS(CALL)                                    \
   CALL(mem_alloc, "ncclMemAlloc", 21901, (void** memory, size_t bytes))  \
   CALL(mem_free, "ncclMemFree", 21901, (void* memory))                   \
@@ -114,7 +114,7 @@ struct NcclApi {
   EntryPoint<const char*(NcclCommHandle comm)> get_last_error{"ncclGetLastError"};
 };
 
-// Those that every version has.
+// The entries of every version.
 template <typename Visitor>
 void ForEachEntry(NcclApi& api, Visitor&& visit) {
 #define HVD_VISIT(field, symbol, arguments) visit(api.field);
@@ -124,7 +124,7 @@ void ForEachEntry(NcclApi& api, Visitor&& visit) {
   visit(api.get_last_error);
 }
 
-// visit(entry, version that has it first), for the others.
+// visit(entry, first version with it), for the others.
 template <typename Visitor>
 void ForEachOptionalEntry(NcclApi& api, Visitor&& visit) {
 #define HVD_VISIT(field, symbol, since, arguments) visit(api.field, since);

@@ -1,5 +1,5 @@
-// From an answer of NCCL to a Status: its code and its sentence, which names the rank, the device,
-// the call, NCCL's words and a remedy. Pure but for the words that NCCL is asked for.
+// Converts an NCCL result to a Status: its code, and a message with the rank, the device, the call,
+// NCCL's text and a remedy. Pure except for querying NCCL's text.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_CALLS_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_CALLS_H_
 
@@ -12,7 +12,7 @@
 
 namespace hvd {
 
-// A member of a process set, for sentences and for NCCL, whose ranks are the indices.
+// A member of a process set, for messages and for NCCL, whose ranks are the indices.
 struct NcclMember {
   uint32_t rank = 0;          // in the world
   uint32_t index = 0;         // in the process set: below `size`
@@ -24,11 +24,11 @@ struct NcclMember {
 // "rank 3 on CUDA device 1 (member 1 of 4 of process set 2)"
 std::string NameOf(const NcclMember& member);
 
-// kAborted where another rank or the network may have caused it, kUnsupported where the machine
-// cannot do what was asked, kInternal for the rest.
+// kAborted if another rank or the network may have caused it, kUnsupported if the machine cannot do
+// it, kInternal otherwise.
 Code CodeOfNcclError(NcclResult result);
 
-// The answer of one call. `symbol` is null as long as no call was made.
+// The result of one call. `symbol` is null if no call was made.
 struct NcclAnswer {
   const char* symbol = nullptr;
   NcclResult result = kNcclSuccess;
@@ -36,7 +36,7 @@ struct NcclAnswer {
   bool failed() const { return result != kNcclSuccess && result != kNcclInProgress; }
 };
 
-// The Status of an answer that failed. `comm` may be null.
+// The Status of a failed call. `comm` may be null.
 Status NcclFailure(const NcclApi& api, const NcclMember& member, const NcclAnswer& answer,
                    NcclCommHandle comm);
 

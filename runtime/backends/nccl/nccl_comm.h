@@ -1,14 +1,14 @@
 // NcclComm: a communicator of NCCL for the members of a process set, from its start to its end.
 //
-// Nothing blocks: Begin, then Advance until it gives true; Close, then Advance until it gives true
-// again. One that is dropped before it is closed is aborted.
+// Nothing blocks: Begin, then Advance until true; Close, then Advance until true again. Dropping it
+// before it is closed aborts it.
 //
-// Threads: Abort from any. All else from one thread at a time, in which the context of the device
-// is current (CudaDevice::With); Settled and Abort do without. Each communicator has a mutex, which
-// is held during its calls; none of them blocks but Abort, so Abort is never kept waiting.
+// Threads: Abort from any. All else from one thread at a time with the device's context current
+// (CudaDevice::With), which Settled and Abort do not need. Each communicator has a mutex, held
+// during its calls; none but Abort blocks, so Abort never has to wait.
 //
-// After the first error each call answers with that error: all that is left is Abort, which is of
-// use to the other members too, because NCCL tells them.
+// After the first error each call returns that error: only Abort is left, which also helps the
+// other members, because NCCL notifies them.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_COMM_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_COMM_H_
 
@@ -30,7 +30,7 @@ namespace hvd {
 
 struct NcclCommOptions {
   NcclMember member;
-  // Under which the id travels: the same on all members, and of this communicator alone.
+  // The store key of the id: equal on all members, and used by this communicator only.
   std::string key = "nccl/0";
   Duration start_limit = std::chrono::seconds(60);
   Duration close_limit = std::chrono::seconds(10);
@@ -50,25 +50,25 @@ class NcclComm {
   const NcclLibrary& library() const { return library_; }
   const NcclMember& member() const { return options_.member; }
 
-  // True once it is ready, or closed after Close. The error of a start or an end that takes longer
-  // than its limit names the stage.
+  // True once it is ready, or closed after Close. If a start or an end exceeds its limit, the error
+  // names the stage.
   Result<bool> Advance(TimePoint now);
-  // Calls NCCL while the communicator is ready. The first answer that failed is returned by
-  // `calls`, or kNcclInProgress, or kNcclSuccess.
+  // Calls NCCL while the communicator is ready. `calls` returns the first failed result, or
+  // kNcclInProgress, or kNcclSuccess.
   Status Use(const std::function<NcclAnswer(const NcclApi& api, NcclCommHandle comm)>& calls);
-  // True once everything that was called is in its stream. Also tells errors that came later, such
-  // as another member's end: the caller asks again and again while work is under way.
+  // True once all calls made are in their stream. Also returns later errors, such as another
+  // member's end: call it repeatedly while work is in progress.
   Result<bool> Settled();
-  // Ok, or the error that has come up since. Ok, too, while the communicator starts or is closed:
-  // Advance tells the errors of these stages.
+  // Ok, or an error that has occurred since. Also ok while the communicator starts or closes:
+  // Advance returns the errors of these stages.
   Status Watch();
-  // For what is moved often: NCCL moves it without copies of its own until the communicator is
-  // closed. kUnsupported where the version has no such thing.
+  // For memory that is moved often: NCCL moves it without copies of its own until the communicator
+  // is closed. kUnsupported if the version lacks this.
   Status Register(void* memory, size_t bytes);
   // Ends the communicator when all members have called this and their work is done.
   Status Close(TimePoint now);
 
-  // Ends the communicator now, whatever is under way, and frees it: later calls answer with `why`.
+  // Ends the communicator now, whatever is in progress, and frees it: later calls return `why`.
   // Waits until the GPU has left NCCL's kernels. Not ok: NCCL failed to abort.
   Status Abort(const Status& why);
 

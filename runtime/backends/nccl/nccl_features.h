@@ -1,5 +1,5 @@
-// The abilities of an NCCL beyond the oldest version that is taken: decided by its version and by
-// the symbols that it really has. Pure functions.
+// NCCL features beyond the oldest supported version, by its version and the symbols that it
+// actually has. Pure functions.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_FEATURES_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_FEATURES_H_
 
@@ -13,14 +13,14 @@ namespace hvd {
 
 enum class NcclFeature {
   kRegister,  // buffers that NCCL moves without copies of its own
-  kAllocate,  // memory that is best for that
-  kFloat8,    // as a type of reductions
+  kAllocate,  // memory best suited for that
+  kFloat8,    // as a reduction type
 };
 inline constexpr int kNcclFeatureCount = 3;
 
 // "registered buffers"
 std::string_view NameOf(NcclFeature feature);
-// As ncclGetVersion has them: 21901 for 2.19.1.
+// As from ncclGetVersion: 21901 for 2.19.1.
 int FirstVersionWith(NcclFeature feature);
 
 // Ok, or kUnsupported: the version is older than the feature, or lacks the named symbols.

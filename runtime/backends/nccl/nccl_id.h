@@ -1,6 +1,6 @@
-// The unique id by which the members of a communicator find each other, on its way through the
-// job's store: member 0 makes it and puts it there, the others get it. Where member 0 cannot make
-// one, it puts its sentence instead, so that no rank waits for ever.
+// The unique id by which the members of a communicator find each other, through the job's store:
+// member 0 creates and puts it, the others get it. If member 0 cannot create one, it puts its error
+// message instead, so that no rank waits forever.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_ID_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_ID_H_
 
@@ -14,14 +14,14 @@
 
 namespace hvd {
 
-// Encodes the value that is put into the store, and decodes the one that came out of it. kAborted
-// with the sentence of the member that put a failure; kInternal for what is neither.
+// Encode and decode the value in the store. kAborted with the message of the member that put a
+// failure; kInternal for anything else.
 std::string EncodeNcclId(const NcclUniqueId& id);
 std::string EncodeNcclIdFailure(const Status& why);
 Result<NcclUniqueId> DecodeNcclId(const std::string& value);
 
-// Member 0: makes the id and puts it under `key`. Others: the id, or nothing if it has not come
-// within `wait`, which may be 0. Any other error of the store is passed on.
+// Member 0: creates the id and puts it under `key`. Others: the id, or nothing if it has not
+// arrived within `wait`, which may be 0. Other errors of the store are returned.
 Result<std::optional<NcclUniqueId>> ObtainNcclId(const NcclApi& api, const NcclMember& member,
                                                  KvStore& store, const std::string& key,
                                                  Duration wait);

@@ -1,5 +1,5 @@
-// Finds the NCCL of this process: the copy that the framework has mapped, or else the system's. Two
-// copies in one process would each take memory and threads, and find each other's environment.
+// Finds the NCCL of this process: the copy mapped by the framework, or else the system's. Two
+// copies in one process would each take memory and threads, and share one environment.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_LOADER_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_LOADER_H_
 
@@ -10,26 +10,26 @@
 
 namespace hvd {
 
-// As ncclGetVersion has them from 2.9 on: 22809 is 2.28.9.
-inline constexpr int kOldestNccl = 21403;  // the first that begins without blocking
+// As from ncclGetVersion since 2.9: 22809 is 2.28.9.
+inline constexpr int kOldestNccl = 21403;  // the first with a non-blocking start
 inline constexpr int kNcclOfAnotherKind = 30000;
 
 // "2.28.9"; 2804 is 2.8.4.
 std::string NcclVersionText(int version);
 
-// Ok, or kUnsupported with the reason: it is too old, or of a kind that is not known here.
+// Ok, or kUnsupported with the reason: too old, or of an unknown kind.
 Status CheckNcclVersion(int version, const std::string& path);
 
 struct NcclLibrary {
   NcclApi api;
   int version = 0;
   std::string path;
-  bool shared = false;  // the process had mapped it before
+  bool shared = false;  // the process had already mapped it
 };
 
-// Version first: a library that is too old says so, and not which symbols it lacks. kUnsupported
-// names every symbol that is missing. A call that only newer versions have
-// (HVD_NCCL_OPTIONAL_CALLS) is left null where it is missing.
+// Checks the version first: for a library that is too old, the error says so and not which symbols
+// it lacks. kUnsupported names every missing symbol. Missing calls of newer versions
+// (HVD_NCCL_OPTIONAL_CALLS) are left null.
 Result<NcclLibrary> FillNccl(const std::string& path, const FindSymbol& find);
 
 // `name`: the file name for the loader; a library of that name is never unloaded.

@@ -1,5 +1,5 @@
-// NcclOperation: does what a plan says, in the queue of a device, over a communicator. Nothing
-// blocks. One thread, as for NcclComm and Device.
+// NcclOperation: executes a plan in the queue of a device, over a communicator. Nothing blocks. One
+// thread, as for NcclComm and Device.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_OPERATION_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_OPERATION_H_
 
@@ -15,13 +15,14 @@ namespace hvd {
 
 class NcclOperation {
  public:
-  // The communicator is ready and has no other operation that is begun and not given.
+  // The communicator is ready and has no other unfinished operation, that is, begun and not all in
+  // the queue.
   NcclOperation(NcclPlan plan, NcclComm& comm, CudaDevice& device)
       : plan_(std::move(plan)), comm_(comm), device_(device) {}
 
-  // True once all of it is given to the queue, which a ticket of the device then tells the end of.
-  // False: NCCL is still at work on the calls, and the caller asks again. After an error the
-  // outputs have no meaning and the communicator has to be aborted.
+  // True once all of it is in the queue; a ticket of the device then tells its end. False: NCCL
+  // still works on the calls; call again. After an error the outputs are undefined and the
+  // communicator has to be aborted.
   Result<bool> Advance();
 
  private:

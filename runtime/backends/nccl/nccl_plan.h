@@ -1,10 +1,9 @@
-// A collective as a sequence of NCCL's calls, as plain values: moves of the batched kernel, calls
-// in one group, moves again, steps of an Adasum; and more of these. Pure functions;
-// nccl_operation.h does what they say.
+// A collective as a sequence of NCCL calls, as plain values: moves of the batched kernel, calls in
+// one group, moves again, steps of an Adasum; and so on. Pure functions; nccl_operation.h executes
+// the plans.
 //
-// Every member must come to the same calls, so the input here (sizes, limits, abilities) is the
-// same on all members but for addresses and the own index. Parts are in elements; an empty part is
-// neither sent nor received.
+// Every member must make the same calls, so the input (sizes, limits, abilities) is equal on all
+// members except for addresses and the own index. Parts are in elements; empty parts are not sent.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_PLAN_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_PLAN_H_
 
@@ -41,7 +40,7 @@ struct NcclCall {
   bool operator==(const NcclCall&) const = default;
 };
 
-// In place of NcclCall::op: the one that is made for NcclPlan::pre_multiply.
+// As NcclCall::op: the operation created for NcclPlan::pre_multiply.
 inline constexpr NcclReduceOp kNcclPreMultiplied = -1;
 
 struct NcclPreMultiply {
@@ -50,7 +49,7 @@ struct NcclPreMultiply {
   double factor = 1.0;
 };
 
-// Done from top to bottom. Empty steps are left out.
+// Executed in order. Empty steps are left out.
 struct NcclPlan {
   BatchSpec before_spec;
   std::vector<BatchItem> before;
@@ -62,8 +61,8 @@ struct NcclPlan {
   std::vector<NcclPlan> then;  // each without a `then` of its own
 };
 
-// Memory of the device for what has to lie together. Bytes between packed tensors are reduced too,
-// so it was cleared once.
+// Device memory for data that must be contiguous. Bytes between packed tensors are reduced too, so
+// it was cleared once.
 struct NcclBuffer {
   DeviceAddress address = 0;
   uint64_t bytes = 0;
@@ -77,24 +76,23 @@ struct NcclTensor {
 
 struct NcclPacking {
   NcclBuffer buffer;
-  // Tensors of this size and above go into the group as they are. 0: all do.
+  // Tensors of at least this size go into the group unpacked. 0: all do.
   uint64_t pack_below_bytes = 64 * 1024;
 };
 
-// Tensors of one type. Small ones are packed, as long as there are two and the buffer has space.
+// Tensors of one type. Small ones are packed if there are at least two and the buffer has space.
 Result<NcclPlan> PlanAllreduce(const NcclReduction& reduction, const NcclAbilities& abilities,
                                std::span<const NcclTensor> tensors, const NcclPacking& packing);
 
-// `root`: its index. On other members `from` has no meaning.
+// `root`: its index. On other members `from` is unused.
 NcclPlan PlanBroadcast(DType dtype, const NcclTensor& tensor, uint32_t root);
 
-// parts[i]: the part that member i gives; `to` has room for all of them in order.
+// parts[i]: the part from member i; `to` has room for all of them in order.
 NcclPlan PlanAllgather(DType dtype, DeviceAddress from, DeviceAddress to,
                        std::span<const uint64_t> parts, uint32_t index);
 
-// parts[i]: the part that member i gets; `from` has all of them in order, and is not `to`. The
-// buffer has room for all where inputs are scaled by the batched kernel; kOutOfMemory with the size
-// if not.
+// parts[i]: the part for member i; `from` has all of them in order, and is not `to`. If the batched
+// kernel scales inputs, the buffer needs room for all; kOutOfMemory with the size if it lacks it.
 Result<NcclPlan> PlanReducescatter(const NcclReduction& reduction, const NcclAbilities& abilities,
                                    DeviceAddress from, DeviceAddress to,
                                    std::span<const uint64_t> parts, uint32_t index,

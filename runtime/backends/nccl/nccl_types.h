@@ -1,5 +1,5 @@
-// How NCCL does a reduction of the contract: its type, its operation, and the work left to the
-// batched kernel before and after. Pure functions.
+// Maps a reduction to NCCL: its type, its operation, and the work left to the batched kernel before
+// and after. Pure functions.
 #ifndef HVD_RUNTIME_BACKENDS_NCCL_NCCL_TYPES_H_
 #define HVD_RUNTIME_BACKENDS_NCCL_NCCL_TYPES_H_
 
@@ -15,8 +15,8 @@
 
 namespace hvd {
 
-// The facts that decide about types: the version of NCCL (22809 for 2.28.9), and the least compute
-// capability of the members (90 for sm_90), so that all members decide alike.
+// What determines the supported types: the version of NCCL (22809 for 2.28.9), and the members'
+// lowest compute capability (90 for sm_90), so that all members decide alike.
 struct NcclAbilities {
   int version = 0;
   int compute_capability = 0;
@@ -33,16 +33,15 @@ struct NcclReduction {
 
 struct NcclReductionSteps {
   NcclDataType type = kNcclFloat32;
-  NcclReduceOp op = kNcclSum;          // of no meaning with `pre_multiply`
+  NcclReduceOp op = kNcclSum;          // unused with `pre_multiply`
   std::optional<double> pre_multiply;  // a sum of the inputs times this: ncclRedOpCreatePreMulSum
   double before = 1.0;                 // factors of the batched kernel, for inputs and results
   double after = 1.0;
 };
 
-// A sum or average of float32 and float64 takes every factor into NCCL's own kernel. float16 and
-// bfloat16 do so where the factor loses nothing in their type; otherwise the batched kernel scales
-// in float32, and so it does for float8. A postscale of theirs stays behind the sum, since the
-// caller may need its range.
+// For a sum or average of float32 or float64, NCCL's own kernel applies every factor; for float16
+// and bfloat16 if the factor is exact in their type; otherwise, and for float8, the batched kernel
+// scales in float32. Their postscale is applied after the sum, since the caller may need its range.
 // kUnsupported with the reason: Adasum, a type that NCCL does not reduce, a scale or an average of
 // integers, which NCCL would add in their own type.
 Result<NcclReductionSteps> StepsOfReduction(const NcclReduction& reduction,
@@ -50,7 +49,7 @@ Result<NcclReductionSteps> StepsOfReduction(const NcclReduction& reduction,
 
 // True if `value` is one of the type's normal numbers: float16, bfloat16, float32, float64.
 bool HasExactly(DType dtype, double value);
-// The bytes of the type's number, as ncclRedOpCreatePreMulSum reads them. float32 rounds; float16
+// The bytes of the number in that type, as for ncclRedOpCreatePreMulSum. float32 rounds; float16
 // and bfloat16 need HasExactly.
 std::array<std::byte, 8> ScalarBytes(DType dtype, double value);
 
