@@ -1,7 +1,7 @@
-// AcrossHosts: operations on GPUs in a world of several hosts, until the way of their data has
-// begun. The hosts agree about an operation by the backend below, with notes about their GPUs;
-// when its turn has come (agreed_turns.h), the way follows from the notes: one communicator of NCCL
-// over all members, or through the memory of the hosts.
+// AcrossHosts: operations on GPUs in a world of several hosts, until their data start to move. The
+// hosts agree on an operation through the backend below, with notes about their GPUs; at its turn
+// (agreed_turns.h) the notes determine the route: one NCCL communicator over all members, or
+// through the memory of the hosts.
 //
 // One thread at a time (the engine's lock).
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_ACROSS_HOSTS_H_
@@ -20,27 +20,27 @@ namespace hvd {
 
 class AcrossHosts {
  public:
-  // All outlives it.
+  // All of it outlives AcrossHosts.
   struct Around {
     Backend& host;
     SharedMemoryMap& peer_memory;
     BufferLeases& leases;
     const Clock& clock;
-    // The lane of the operation's members, whose GPUs are at these places.
+    // Returns the lane of the operation's members, whose GPUs are at these places.
     std::function<Result<NcclLane*>(CudaOp& op, const std::vector<uint64_t>& places)> lane;
-    // Sets the operation out on the staged way, for the reason in its choice.
+    // Starts the operation on the staged route, for the reason in its choice.
     std::function<Status(CudaOp& op)> stage;
   };
   explicit AcrossHosts(Around around) : around_(std::move(around)) {}
 
-  // `facts` without their control; where op.refusal is set they have no meaning.
+  // `facts` without their control; unused if op.refusal is set.
   Status Prepare(CudaOp& op, const MemberFacts& facts, BufferDescriptor* descriptor);
   Status Start(CudaOp& op, const MemberInputs& parts);
-  // True once the way of the operation has begun, which its stage tells.
+  // True once the operation's route has begun, which is in its stage.
   Result<bool> Advance(CudaOp& op);
-  // Its rank gives the operation up.
+  // This rank abandons the operation.
   void Forget(CudaOp& op);
-  // This rank reads no memory of the other members on the host any more.
+  // This rank no longer reads memory of the other members on the host.
   void ReturnLease(CudaOp& op);
 
  private:

@@ -1,9 +1,9 @@
-// CapturedBatches: batches of a lane that come again, each kept as a CUDA graph that one call
-// launches. The first time a batch is given as it is, the second time captured and launched, then
-// only launched. All members come to the same batches, with the same keys, in the same order, so
-// they choose alike, as NCCL demands.
+// CapturedBatches: recurring batches of a lane, each kept as a CUDA graph that one call launches.
+// The first time a batch is given directly, the second time captured and launched, then only
+// launched. All members have the same batches, with the same keys, in the same order, so they
+// choose alike, as NCCL demands.
 //
-// Drop from any thread: NCCL ends no communicator of which a graph has calls. All else from the
+// Drop from any thread: NCCL ends no communicator while a graph has calls of it. All else from the
 // lane's thread.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_CAPTURED_BATCHES_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_CAPTURED_BATCHES_H_
@@ -23,17 +23,16 @@
 
 namespace hvd {
 
-// A number for each allreduce that this rank makes on the world, the same when all of
-// it is the same as before, the addresses of its tensors, too. Two different calls never have the
-// same one, so the numbers of all members tell whether all of them repeat a call exactly. One
-// thread.
+// A number for each allreduce of this rank on the world, equal if everything is the same as before,
+// including the addresses of its tensors. Different calls never share one, so the numbers of all
+// members tell whether all repeat a call exactly. One thread.
 class CallNumbers {
  public:
   // From 1 on; 0: the call has none.
   uint32_t NumberOf(const CollectiveCall& call) {
     if (call.collective != Collective::kAllreduce || call.group->id != 0) return 0;
     if (last_ == std::numeric_limits<uint32_t>::max()) return 0;
-    if (numbers_.size() >= kMost) numbers_.clear();  // calls that come again are numbered anew
+    if (numbers_.size() >= kMost) numbers_.clear();  // recurring calls get new numbers
     uint32_t& number = numbers_[{call.op, call.dtype, call.count, call.prescale, call.postscale,
                                  call.input, call.output, call.device_index}];
     if (number == 0) number = ++last_;
@@ -52,8 +51,7 @@ class CallNumbers {
 class CapturedBatches {
  public:
   enum class Way { kGive, kCapture, kLaunch };
-  // The numbers of a batch's calls on all members: equal keys are equal work. Empty: it is not to
-  // be kept.
+  // The numbers of a batch's calls on all members: equal keys are equal work. Empty: not kept.
   using Key = std::vector<uint32_t>;
 
   static constexpr size_t kMostKeys = 1024, kMostGraphs = 64;
@@ -63,7 +61,7 @@ class CapturedBatches {
   CapturedBatches(const CapturedBatches&) = delete;
   CapturedBatches& operator=(const CapturedBatches&) = delete;
 
-  // The way of the next batch; Begin and Launch are about this one.
+  // Chooses what to do with the next batch, to which Begin and Launch apply.
   Way Choose(const Key& key);
   // kCapture: between these two, the queue is given the batch. LaunchCaptured really does it.
   // Begin until it gives true.
@@ -72,8 +70,7 @@ class CapturedBatches {
   // kLaunch.
   Status Launch();
 
-  // Nothing is kept any more, and every later call answers with the first `why`. Launched work goes
-  // on.
+  // Keeps nothing any more; every later call returns the first `why`. Launched work continues.
   void Drop(const Status& why);
 
  private:
@@ -83,7 +80,7 @@ class CapturedBatches {
     std::unique_ptr<CudaGraph> graph;  // null until it is captured
   };
 
-  // Forgets the entry that has not been used for longest: of all, or of those that are kept.
+  // Evicts the least recently used entry: of all, or of those kept.
   void MakeRoom(bool kept) HVD_REQUIRES(mutex_);
   Status LaunchCurrent() HVD_REQUIRES(mutex_);
 

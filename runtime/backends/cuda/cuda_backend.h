@@ -1,5 +1,5 @@
-// CudaBackend: collectives of tensors in the memory of GPUs: by NCCL where the members can, staged
-// through the memory of the host by the backend below otherwise. README.md has the picture.
+// CudaBackend: collectives of tensors in GPU memory: by NCCL if the members can, otherwise staged
+// through host memory by the backend below. README.md has the picture.
 //
 // One thread at a time (the engine's lock), but Abort and Watch, which any thread may call.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_BACKEND_H_
@@ -25,7 +25,7 @@
 
 namespace hvd {
 
-// The parts of CUDA that a process has.
+// The parts of CUDA in this process.
 struct CudaParts {
   CudaDriver driver;  // started
   Result<NcclLibrary> nccl;
@@ -67,7 +67,7 @@ class CudaBackend final : public DeviceBackend {
   Status StartRoute(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts,
                     std::span<const MemberFacts> facts);
   Status DoAlone(const CollectiveCall& call, CudaOp& op, const MemberInputs& parts);
-  // `turn_cells`: of the members; asked for where the lane is made.
+  // `turn_cells`: of the members; called when the lane is created.
   Result<NcclLane*> LaneOf(CudaOp& op, const std::vector<uint64_t>& places,
                            const std::function<Result<std::vector<TurnCell*>>()>& turn_cells);
   Result<bool> AdvanceStaged(CudaOp& op);
@@ -87,10 +87,10 @@ class CudaBackend final : public DeviceBackend {
   RankTurns turns_;
   std::map<int, std::unique_ptr<CudaDevice>> devices_;  // by ordinal: staging, marks, results
   std::map<int, Status>
-      unusable_;  // by ordinal: the error that left a GPU unusable as it was opened
+      unusable_;  // by ordinal: the error that made a GPU unusable when it was opened
   std::set<std::string> said_;
   mutable Mutex mutex_;
-  std::vector<void*> left_behind_;  // results of operations that were given up
+  std::vector<void*> left_behind_;  // results of abandoned operations
   // Changed by the engine's thread with the mutex held; read by it without.
   Lanes lanes_;
   Status aborted_ HVD_GUARDED_BY(mutex_);

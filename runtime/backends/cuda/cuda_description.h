@@ -11,8 +11,8 @@
 
 namespace hvd {
 
-// Three lines: kernels, driver with its devices, NCCL; each with the reason where it cannot be
-// used. `architectures`: "75 80", those that the kernels were compiled for.
+// Three lines: kernels, driver with its devices, NCCL; each with the reason if unusable.
+// `architectures`: "75 80", those that the kernels were compiled for.
 std::string DescribeCuda(std::string_view architectures, const Result<CudaDriver>& driver,
                          const Result<NcclLibrary>& nccl);
 

@@ -1,5 +1,5 @@
-// The functions that libhvd_cuda.so exports, and how it is loaded: only when somebody asks about
-// CUDA, or submits a tensor that is on a GPU. The library is never unloaded.
+// The functions that libhvd_cuda.so exports, and how it is loaded: only for queries about CUDA, or
+// when a tensor on a GPU is submitted. Never unloaded.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_PLUGIN_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_CUDA_PLUGIN_H_
 
@@ -15,12 +15,12 @@
 namespace hvd {
 
 struct CudaPlugin {
-  // Starts the driver and opens a device that the process sees. Null: `status` says why.
+  // Starts the driver and opens a device visible to the process. Null: `status` says why.
   using OpenDevice = Device* (*)(uint32_t rank, int ordinal, Status* status);
-  // Starts the driver, and looks for NCCL, without which the backend works, too.
+  // Starts the driver and looks for NCCL, which is optional.
   using OpenBackend = DeviceBackend* (*)(const CudaBackendOptions* options, Status* status);
-  // Not 0 if the driver can be loaded ("cuda"), and NCCL beside it ("nccl": its version, as 22809
-  // for 2.28.9). Neither is started: a process that is forked later could not use them.
+  // Not 0 if the driver can be loaded ("cuda"), or driver and NCCL ("nccl": its version, as 22809
+  // for 2.28.9). Starts neither: a process forked later could not use them.
   using CanLoad = int32_t (*)(const char* what);
 
   OpenDevice open_device = nullptr;
@@ -32,13 +32,13 @@ inline constexpr char kCudaOpenDeviceName[] = "hvd_cuda_open_device";
 inline constexpr char kCudaOpenBackendName[] = "hvd_cuda_open_backend";
 inline constexpr char kCudaCanLoadName[] = "hvd_cuda_can_load";
 
-// In plain C, also for programs of another build: lines about kernels, driver and NCCL, cut after
-// `bytes`. The text is the truth of this machine, so driver and NCCL are loaded.
+// In plain C, also for programs of another build: lines about kernels, driver and NCCL, truncated
+// to `bytes`. Loads driver and NCCL to describe this machine as it is.
 using CudaDescribe = void (*)(char* text, size_t bytes);
 inline constexpr char kCudaDescribeName[] = "hvd_cuda_describe";
 
 // Loads libhvd_cuda.so from `folder`, or from the folder of the object that holds this function.
-// kUnsupported with the reason when it is not there or of another build.
+// kUnsupported with the reason if it is missing or of another build.
 Result<CudaPlugin> LoadCudaPlugin(const std::string& folder = "");
 
 }  // namespace hvd

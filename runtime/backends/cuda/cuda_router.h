@@ -1,6 +1,6 @@
-// CudaRouter: the backend of CUDA tensors as the engine has it. It loads libhvd_cuda.so with the
-// first of them, and until then costs nothing. Where the library cannot be loaded, the members
-// learn of it by a refusal, and all fail with the sentence.
+// CudaRouter: the engine's backend for CUDA tensors. Loads libhvd_cuda.so with the first of them
+// and costs nothing before. If the library cannot be loaded, the members are told by a refusal, and
+// all fail with its message.
 //
 // Abort, Watch and loaded from any thread; all else as in Backend.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_CUDA_ROUTER_H_
@@ -23,12 +23,12 @@ class CudaRouter final : public DeviceBackend {
 
   // `folder`: where to look for the library; "": where libhvd.so is.
   explicit CudaRouter(CudaBackendOptions options, std::string folder = "");
-  // `open`, with the first tensor, instead of the library.
+  // Calls `open`, with the first tensor, instead of loading the library.
   CudaRouter(CudaBackendOptions options, Open open)
       : options_(std::move(options)), open_(std::move(open)) {}
 
   std::string_view name() const override { return "cuda"; }
-  // All members have to answer alike, and some may not have loaded the library yet.
+  // All members must answer alike, and some may not have loaded the library yet.
   bool IsExchange(const CollectiveCall&) const override { return false; }
   void WorkAhead(const CollectiveCall& call, OpState* state) override;
   Attendance* attendance() override { return loaded() ? backend()->attendance() : nullptr; }

@@ -1,5 +1,5 @@
-// The facts about the GPUs of a process set that is spread over several hosts: a member tells them
-// to its own host in memory that they share, and the host tells the others in a note.
+// The facts about the GPUs of a process set on several hosts: a member publishes them to its own
+// host in shared memory, and the host sends them to the others in a note.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_HOST_NOTE_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_HOST_NOTE_H_
 
@@ -14,14 +14,14 @@
 
 namespace hvd {
 
-// In registered memory of the member, where its descriptor says (LeaseDescriptor::data). Written
-// before the member announces the operation.
+// In registered memory of the member, at LeaseDescriptor::data of its descriptor. Written before
+// the member announces the operation.
 struct HostsFacts {
   int32_t nccl_version = 0;        // 0: it has none
   int32_t compute_capability = 0;  // 90 for sm_90
   uint64_t place = 0;              // of its GPU on the host
   Location control;                // of its lease, with a CudaCell
-  uint32_t refusal_bytes = 0;  // not 0: why it cannot take part; then nothing else has a meaning
+  uint32_t refusal_bytes = 0;      // not 0: why it cannot take part; then all else is unused
   std::array<char, 980> refusal;
 
   void Refuse(std::string_view why) {
@@ -32,7 +32,7 @@ struct HostsFacts {
 };
 
 struct HostNote {
-  bool refuses = false;  // a member cannot take part at all, as `why` says
+  bool refuses = false;  // a member cannot take part at all; `why` says why
   int32_t nccl_version = 0;
   int32_t compute_capability = 0;  // the least
   uint64_t places = 0;             // a hash of its members' GPUs

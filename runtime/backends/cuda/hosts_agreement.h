@@ -1,5 +1,5 @@
-// HostsAgreement: an operation on memory of GPUs as the hosts of its members agree about it, by the
-// backend below. No data move. The steps are those of a Backend; one thread at a time.
+// HostsAgreement: the agreement of the members' hosts on an operation on GPU memory, through the
+// backend below. Moves no data. The steps are those of a Backend; one thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_HOSTS_AGREEMENT_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_HOSTS_AGREEMENT_H_
 
@@ -14,14 +14,14 @@ namespace hvd {
 
 class HostsAgreement {
  public:
-  // `host` outlives it. `facts`: registered memory, kept as long as another member may read it.
+  // `host` outlives it. `facts`: registered memory, valid as long as another member may read it.
   HostsAgreement(Backend& host, const CollectiveCall& call, const HostsFacts* facts);
   HostsAgreement(const HostsAgreement&) = delete;
   HostsAgreement& operator=(const HostsAgreement&) = delete;
 
   Status Prepare(BufferDescriptor* descriptor) { return host_.Prepare(call_, &state_, descriptor); }
-  // `parts` as the engine gave them, for members on one host without the words for other hosts;
-  // `note` has no meaning where they disagree.
+  // `parts` as from the engine, for members on one host without the data for other hosts; `note` is
+  // unused if they disagree.
   Status Start(const MemberInputs& parts, const std::string& note);
   Result<bool> Advance() { return host_.Advance(call_, state_.get()); }
   bool Needs(uint32_t peer) const { return host_.Needs(call_, state_.get(), peer); }
@@ -30,7 +30,7 @@ class HostsAgreement {
   void Withdraw(std::string why) { host_.Withdraw(call_, state_.get(), std::move(why)); }
   void Abandon(bool peers_may_work) { host_.Abandon(std::move(state_), peers_may_work); }
 
-  // After Advance gave true.
+  // After Advance returned true.
   Agreement& agreed() { return agreed_; }
 
  private:

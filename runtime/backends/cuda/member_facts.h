@@ -1,5 +1,5 @@
-// The facts that each member of a process set tells the others about its GPU with every operation,
-// and the way that follows from them: the same on all members, since all have the same facts. Pure
+// The facts about its GPU that each member of a process set announces with every operation, and the
+// route that follows from them: the same on all members, since all have the same facts. Pure
 // functions.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_MEMBER_FACTS_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_MEMBER_FACTS_H_
@@ -19,7 +19,7 @@ namespace hvd {
 struct MemberFacts {
   int nccl_version = 0;        // 0: it has none
   int compute_capability = 0;  // 90 for sm_90
-  uint64_t place = 0;          // equal for members that are on one GPU
+  uint64_t place = 0;          // equal for members on one GPU
   Location control;            // of its lease, with a CudaCell
   uint32_t call_number = 0;    // CallNumbers; 0: it has none, or no CUDA graphs
 };
@@ -40,17 +40,17 @@ struct CudaChoice {
   std::string why;          // staged: the reason
 };
 
-// `facts` by member; those of members that have joined have no meaning.
+// `facts` by member; those of joined members are unused.
 CudaChoice ChooseRoute(const CollectiveCall& call, std::span<const MemberFacts> facts,
                        std::span<const uint8_t> joined);
 
-// Over several hosts: the note of one, whose members that take part have these facts and ranks.
+// Over several hosts: the note of a host whose participating members have these facts and ranks.
 HostNote NoteOfHost(std::span<const MemberFacts> facts, std::span<const uint32_t> ranks);
-// `notes` in order of hosts. kUnsupported, with its sentence, where a host refuses.
+// `notes` in order of hosts. kUnsupported, with its message, if a host refuses.
 Result<CudaChoice> ChooseRouteAcrossHosts(const CollectiveCall& call,
                                           std::span<const HostNote> notes, uint32_t participants);
 
-// The reason by which a member without a usable NCCL makes all go the staged way.
+// The reason with which a member without a usable NCCL puts all on the staged route.
 std::string WhyWithoutNccl(uint32_t rank);
 
 // How a call of NCCL reduces, for StepsOfReduction.

@@ -1,14 +1,13 @@
-// NcclLane: the work of the members of a process set by NCCL: one communicator, one queue of the
-// device, and one order of the operations, which member 0 decides and tells the others in its
-// CudaCells.
+// NcclLane: the NCCL work of the members of a process set: one communicator, one queue of the
+// device, and one order of operations, which member 0 decides and publishes in its CudaCells.
 //
-// Member 0 makes batches of whatever is ready on it: reductions of one kind together, all else by
-// itself. Every member gives the batches to NCCL in that order, whatever the order in which it
-// learned of the operations, and in the order of turns with those of its other lanes, so no two
-// members can wait for each other. Nothing blocks.
+// Member 0 makes batches of whatever is ready on it: reductions of one kind together, all else
+// alone. Every member gives the batches to NCCL in that order, however it learned of the
+// operations, and in the order of turns with those of its other lanes, so members cannot deadlock.
+// Nothing blocks.
 //
 // One thread at a time, but Abort and Watch, which any thread may call. After the first error each
-// call answers with it.
+// call returns it.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_NCCL_LANE_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_NCCL_LANE_H_
 
@@ -34,18 +33,18 @@
 
 namespace hvd {
 
-// Can be in one batch: reductions of one kind.
+// Whether both can be in one batch: reductions of one kind.
 bool GoTogether(const CollectiveCall& a, const CollectiveCall& b);
-// One operation for each stream that `ops` came from: the one that was marked last, for whose mark
-// the others of the stream need no wait of their own.
+// One operation for each stream of `ops`: the one marked last, whose mark covers the others of that
+// stream.
 std::vector<const CudaOp*> NewestOfEachStream(std::span<CudaOp* const> ops);
 
 struct NcclLaneOptions {
-  bool tickets = false;    // operations get CudaOp::given
-  bool registers = false;  // memory for packing is registered with NCCL, where that is possible
+  bool tickets = false;    // set CudaOp::given of operations
+  bool registers = false;  // register memory for packing with NCCL, if possible
   size_t packing_bytes = 0;
   Duration give_limit{};  // until NCCL has given the calls of a batch to the device
-  // Of the members, by index, where this one orders batches. Empty where agreements order them.
+  // Of the members, by index, if this one orders batches. Empty if agreements order them.
   std::vector<TurnCell*> turn_cells;
   // Aborts all lanes of this rank, this one too.
   std::function<void(const Status& why)> abort_all;
@@ -61,43 +60,43 @@ class NcclLane {
   NcclLane(const NcclLane&) = delete;
   NcclLane& operator=(const NcclLane&) = delete;
 
-  // An operation that every member has announced; the lane's until it is kGiven or forgotten.
+  // Adds an operation that every member has announced; the lane's until it is kGiven or forgotten.
   void Add(CudaOp& op);
-  // The same for a batch whose order all members know, instead of Add. All of it can go together.
+  // Instead of Add: the same for a batch whose order all members know. All of it can go together.
   void AddBatch(std::vector<CudaOp*> ops);
-  // All that it was given is given to the device.
+  // Whether everything it has is given to the device.
   bool idle() const { return waiting_.empty() && batches_.empty(); }
-  // Its rank gives the operation up: nothing of the lane is of use any more, unless the operation
-  // is given.
+  // This rank abandons the operation: the lane is unusable afterwards, unless the operation is
+  // given.
   void Forget(CudaOp& op);
-  // Orders, and gives to the device, whatever can be.
+  // Orders, and gives to the device, whatever is possible.
   Status Pump(TimePoint now);
 
   // The next batch waits for those of other lanes.
   bool awaits_turn() const;
 
-  // Whether the device is done with what was given until the ticket.
+  // Whether the device has finished the work up to the ticket.
   Result<bool> Ready(DeviceTicket ticket);
 
   // True while the operation waits for that member (an index in the set).
   bool Awaits(const CudaOp& op, uint32_t member) const;
-  // Any thread. Waits until the device has left all kernels, so the lanes of a rank are aborted
+  // Any thread. Waits until the device has left all kernels, so a rank's lanes must be aborted
   // together.
   void Abort(const Status& why);
-  // Ok, or the error that has come up since.
+  // Ok, or an error that has occurred since.
   Status Watch();
 
-  // Nothing is in flight any more. Asks until true, or calls Abort: the end of the work that the
-  // device has, then that of the communicator.
+  // Requires that nothing is in flight. Call until true, or call Abort: first the device's work
+  // ends, then the communicator.
   Result<bool> AdvanceClose(TimePoint now);
 
  private:
   struct Batch {
     std::vector<CudaOp*> ops;
-    bool complete = false;  // the last of it is known
+    bool complete = false;  // its last operation is known
     uint64_t turn = 0;      // 0: that of an agreement, which has come
 
-    // This rank has heard of all of it.
+    // Whether this rank knows all of it.
     bool IsKnown() const;
   };
 

@@ -1,5 +1,5 @@
-// RangedBackend: a backend of devices whose operations a profiler sees as ranges, each from its
-// announcement to its end on this rank. Without it nothing of ranges is on the way of an operation.
+// RangedBackend: a device backend that emits a profiler range per operation, from its announcement
+// to its end on this rank. Without it, ranges cost an operation nothing.
 //
 // Threads as in Backend.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_RANGED_BACKEND_H_
@@ -19,7 +19,7 @@ class RangedBackend final : public DeviceBackend {
       : inner_(std::move(inner)), ranges_(ranges) {}
 
   std::string_view name() const override { return inner_->name(); }
-  // Of such a call there is no range where the engine skips Prepare.
+  // Such a call has no range if the engine skips Prepare.
   bool IsExchange(const CollectiveCall& call) const override { return inner_->IsExchange(call); }
   void WorkAhead(const CollectiveCall& call, OpState* state) override;
   Attendance* attendance() override { return inner_->attendance(); }
@@ -45,8 +45,8 @@ class RangedBackend final : public DeviceBackend {
   const NvtxRanges& ranges_;
 };
 
-// The backend with ranges, by the profiler that the environment names; without one the backend as
-// it is, and rank 0 says why.
+// The backend with ranges for the profiler named in the environment; without one the backend
+// unchanged, and rank 0 logs why.
 std::unique_ptr<DeviceBackend> WithRanges(std::unique_ptr<DeviceBackend> backend,
                                           const CudaBackendOptions& options);
 

@@ -1,5 +1,5 @@
-// How a member that cannot do an operation on a GPU announces it: by a descriptor with the sentence
-// as its payload, so that all members fail alike and none waits; and how it fails later. Pure
+// How a member that cannot do an operation on a GPU announces it: a descriptor with the message as
+// its payload, so that all members fail alike and none waits; and how it fails later. Pure
 // functions.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_REFUSAL_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_REFUSAL_H_
@@ -19,8 +19,8 @@ inline std::string Refusal(uint32_t rank, const Status& why) {
   return Format("rank {} cannot take part with a tensor on a GPU: {}", rank, why.message());
 }
 
-// An error that only this rank has, and of which the others cannot know: with a code by which the
-// engine ends the world.
+// An error of this rank alone, unknown to the others: with a code for which the engine ends the
+// world.
 inline Status OfThisRank(const Status& why) {
   const bool shared = why.code() == Code::kUnsupported || why.code() == Code::kInvalidArgument;
   return shared ? Aborted(why.message()) : why;
@@ -33,7 +33,7 @@ inline BufferDescriptor DescriptorOfRefusal(const std::string& refusal) {
   return descriptor;
 }
 
-// kUnsupported with the sentence of the first member that refuses, the same on all members.
+// kUnsupported with the message of the first member that refuses, the same on all members.
 inline Status FirstRefusal(std::span<const BufferDescriptor> descriptors) {
   for (const BufferDescriptor& descriptor : descriptors) {
     if (descriptor.payload.empty()) continue;

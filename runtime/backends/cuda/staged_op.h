@@ -1,7 +1,7 @@
-// StagedOp: an operation on memory of a GPU by way of the host: the input is copied to pinned
-// memory, the backend below works there, and the result is copied back. The slow way.
+// StagedOp: an operation on GPU memory through the host: the input is copied to pinned memory, the
+// backend below works there, and the result is copied back. The slow route.
 //
-// The steps are the caller's: CopyOut, CopiedOut until true; then those of a Backend; then CopyIn.
+// The caller drives the steps: CopyOut, CopiedOut until true; then those of a Backend; then CopyIn.
 // Nothing blocks. One thread at a time.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_STAGED_OP_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_STAGED_OP_H_
@@ -23,17 +23,17 @@ struct CudaRoom {
   CudaDriver driver;
 };
 
-// Memory of a device as the caller names it.
+// Device memory as passed by the caller.
 inline DeviceAddress AddressOf(const void* memory) { return reinterpret_cast<uintptr_t>(memory); }
 
-// Where the result of a call goes: the caller's memory, or new memory of the device that the
-// caller will own, if there are bytes at all.
+// Where the result of a call goes: the caller's memory, or, if it is not empty, new device memory
+// that the caller will own.
 Result<DeviceAddress> OutputOf(CudaRoom& room, CudaDevice& device, int ordinal,
                                const CollectiveCall& call, size_t bytes);
 
 class StagedOp {
  public:
-  // All outlives the operation.
+  // All arguments outlive the operation.
   StagedOp(CudaRoom& room, CudaDevice& device, const CollectiveCall& call);
   ~StagedOp();
   StagedOp(const StagedOp&) = delete;
@@ -55,7 +55,7 @@ class StagedOp {
   AwaitedRanks AwaitedBy() const { return room_.host.AwaitedBy(host_call_, state_.get()); }
   void Withdraw(std::string why) { room_.host.Withdraw(host_call_, state_.get(), std::move(why)); }
 
-  // The host is done: gives the result to the device, and lets the caller's stream follow.
+  // The host is done: gives the result to the device and makes the caller's stream wait for it.
   Status CopyIn();
   void Abandon(bool peers_may_work);
 

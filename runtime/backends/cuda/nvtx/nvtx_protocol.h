@@ -1,7 +1,7 @@
-// How a program meets a profiler by NVTX 3: the program loads the library that the profiler names,
-// and calls its InitializeInjectionNvtx2 with a function that hands out tables; the library writes
-// its own functions where the tables point. NVTX itself is headers that do this and nothing else.
-// These declarations are our own; a test compares them with the headers where there are any.
+// How a program attaches to a profiler by NVTX 3: it loads the library that the profiler names and
+// calls its InitializeInjectionNvtx2 with a function that returns tables; the library writes its
+// own functions where the tables point. NVTX itself is only headers that do this. These
+// declarations are our own; a test compares them with the headers if installed.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_NVTX_NVTX_PROTOCOL_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_NVTX_NVTX_PROTOCOL_H_
 
@@ -15,12 +15,12 @@ inline constexpr char kInjectionEntry[] = "InitializeInjectionNvtx2";
 inline constexpr uint16_t kVersion = 3;
 
 using Function = void (*)();
-// `slots` pointers to functions; number 0 has no meaning.
+// `slots` pointers to functions; number 0 is unused.
 using FunctionTable = Function**;
 
 // Tables that the library may ask for.
 inline constexpr uint32_t kCallbacksTable = 1, kVersionTable = 3;
-// Modules of functions. Those of others than kCore2 are handed out, and never called.
+// Modules of functions. Only those of kCore2 are ever called; the others are just returned.
 enum Module : int { kCore = 1, kCuda = 2, kOpenCl = 3, kCudaRuntime = 4, kCore2 = 5, kSync = 6 };
 inline constexpr int kModules = 7;
 inline constexpr unsigned kSlots[kModules] = {0, 16, 9, 15, 7, 16, 7};

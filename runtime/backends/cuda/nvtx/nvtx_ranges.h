@@ -1,4 +1,4 @@
-// NvtxRanges: ranges of time that a profiler shows, as Nsight Systems does, in a domain "hvdrun".
+// NvtxRanges: emits NVTX ranges for a profiler such as Nsight Systems, in a domain "hvdrun".
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_NVTX_NVTX_RANGES_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_NVTX_NVTX_RANGES_H_
 
@@ -12,8 +12,8 @@ namespace hvd {
 
 class NvtxRanges {
  public:
-  // Loads the profiler's library, whose path NVTX_INJECTION64_PATH has, and meets it, for ever.
-  // kUnsupported with the reason, which is that there is no profiler in most cases. One thread.
+  // Loads the profiler's library from NVTX_INJECTION64_PATH and attaches to it for good.
+  // kUnsupported with the reason, usually that there is no profiler. One thread.
   static Result<NvtxRanges> Load(const std::string& injection);
   // The same once in a process; any thread.
   static Result<const NvtxRanges*> Meet(const std::string& injection);

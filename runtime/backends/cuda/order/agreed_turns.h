@@ -1,7 +1,7 @@
-// AgreedTurns: the batches of operations that several hosts have agreed about, in the order in
-// which this rank gives them to its GPU. A rank learns of them in any order; a batch has its turn
-// when all before it had theirs, so ranks that share several have them in the same order, whatever
-// their process sets are, and no two can wait for each other. A plain state machine.
+// AgreedTurns: batches of operations that several hosts have agreed on, in the order in which this
+// rank gives them to its GPU. A rank learns of them in any order; a batch has its turn after all
+// before it, so ranks that share several have them in the same order, whatever their process sets,
+// and cannot deadlock. A plain state machine.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_ORDER_AGREED_TURNS_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_ORDER_AGREED_TURNS_H_
 
@@ -22,17 +22,17 @@ class AgreedTurns {
   struct Batch {
     std::vector<CudaOp*> ops;  // by place; null: this rank has not learned of it
     size_t known = 0;
-    bool begun = false;  // and its operations need not be there any more
+    bool begun = false;  // and its operations may be gone
   };
 
-  // Not ok, once: the agreement makes no sense.
+  // Not ok, once: the agreement is inconsistent.
   Status Add(const Agreement& agreed, CudaOp* op);
   // The batch whose turn it is, once this rank knows all of it; null after a failure.
   Batch* Next();
-  // The next batch is given to the device, or goes another way.
+  // The next batch is given to the device, or takes another route.
   void Pass();
 
-  // An agreed operation will never have its turn, so neither will those after it.
+  // An agreed operation will never have its turn, nor will those after it.
   void Fail(Status why) {
     if (failure_.ok()) failure_ = std::move(why);
     batches_.clear();

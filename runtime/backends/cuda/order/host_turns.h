@@ -18,7 +18,7 @@ class HostTurns {
   HostTurns(SharedHeap& heap, SharedMemoryMap& peer_memory)
       : heap_(heap), peer_memory_(peer_memory) {}
 
-  // Where the cell of this rank is. The first call makes it.
+  // Where this rank's cell is. The first call creates it.
   Result<Location> OwnCell();
   // The cells at these places.
   Result<std::vector<TurnCell*>> Cells(std::span<const Location> places);

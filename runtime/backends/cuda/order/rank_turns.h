@@ -1,6 +1,6 @@
-// RankTurns: the one order in which this rank gives its GPUs the batches of all its process sets:
-// whose turn it is, and that the kernels of one communicator begin after those of the communicator
-// before, on the GPU as well. A GPU may have no room for the kernels of two. One thread.
+// RankTurns: the single order in which this rank gives its GPUs the batches of all its process
+// sets: which is next, and that a communicator's kernels begin after those of the communicator
+// before, also on the GPU, which may have no room for the kernels of two. One thread.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_ORDER_RANK_TURNS_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_ORDER_RANK_TURNS_H_
 
@@ -15,7 +15,7 @@ namespace hvd {
 
 class RankTurns {
  public:
-  // The batch that is to be given next has this turn (turn_cells.h).
+  // The turn of the next batch to be given (turn_cells.h).
   uint64_t next() const { return next_; }
   void Pass() { ++next_; }
 

@@ -1,7 +1,7 @@
 // The turns of the ranks of one host. A rank belongs to several process sets; its next turn is its
-// next batch for NCCL, of whatever set. The member that orders the batches of a set takes a turn of
-// all its members at once, so ranks that share two sets come to their batches in one order, and no
-// two kernels on their GPUs can wait for each other. Nothing blocks.
+// next NCCL batch, of any set. The member that orders the batches of a set takes a turn of all its
+// members at once, so ranks that share two sets have their batches in one order, and kernels on
+// their GPUs cannot deadlock. Nothing blocks.
 #ifndef HVD_RUNTIME_BACKENDS_CUDA_ORDER_TURN_CELLS_H_
 #define HVD_RUNTIME_BACKENDS_CUDA_ORDER_TURN_CELLS_H_
 
@@ -14,17 +14,17 @@
 
 namespace hvd {
 
-// Of a rank, in memory that the ranks of the host share, from its first operation to the end of the
-// world. Begins with 0.
+// Of a rank, in shared memory of the host, from its first operation to the end of the world. Starts
+// at 0.
 struct alignas(kCacheLine) TurnCell {
   static constexpr uint64_t kHeld = uint64_t{1} << 63;
 
-  std::atomic<uint64_t> taken;  // the last turn; with kHeld: somebody takes the next one just now
+  std::atomic<uint64_t> taken;  // the last turn; with kHeld: the next one is being taken
 };
 
-// The next turn of each rank, from 1 on and without gaps. False, and nothing is taken, if somebody
-// takes a turn of one of them just now: the caller asks again. `cells` are in the order of ranks.
-// Any thread of any process.
+// The next turn of each rank, from 1 on and without gaps. False, with nothing taken, if a turn of
+// one of them is being taken now: try again. `cells` are in the order of ranks. Any thread of any
+// process.
 bool TakeTurns(std::span<TurnCell* const> cells, std::span<uint64_t> turns);
 
 }  // namespace hvd
