@@ -11,14 +11,13 @@ namespace hvd {
 
 struct AddressRange {
   std::string network;  // the bytes of an address, 4 or 16
-  unsigned bits = 0;    // how many of them count, from the first on
+  unsigned bits = 0;    // length of the prefix
 };
 
-// Whether the text is meant as one: it has a "/", which no name of an interface has.
+// Whether the text is meant as a range: it has a "/", which no interface name has.
 inline bool LooksLikeRange(std::string_view text) { return text.find('/') != text.npos; }
 
-// kInvalidArgument: no numeric address before the "/", or no number of bits behind it that the
-// address has.
+// kInvalidArgument: no numeric address before the "/", or no valid number of bits after it.
 Result<AddressRange> ParseAddressRange(std::string_view text);
 
 // `numeric`: an address without a port and a zone; false for anything else.

@@ -1,18 +1,18 @@
-// The encoding of messages. Each message lists its fields once, in wire order, for writing and for
-// reading alike, by a function in namespace hvd:
+// The encoding of messages. Each message lists its fields once, in wire order, for writing and
+// reading, by a function in namespace hvd:
 //
 //   void Fields(auto& f, MaybeConst<LinkPut> auto& m) { f(m.generation, m.key, m.value); }
 //
 // A field is an integer, an enum (little-endian, as wide as its type) or a bool (a byte); a string
-// or MessageBytes (the bytes behind a length of 32 bits); a vector (its items behind a count of 32
-// bits); or a struct that has a Fields of its own. A variant of messages begins with a byte, the
-// place of the alternative. The last field of a message may be its tail: bytes that are not copied,
-// neither when they are written nor when they are read:
+// or MessageBytes (the bytes after a 32-bit length); a vector (its items after a 32-bit count); or
+// a struct with its own Fields. A variant of messages begins with a byte, the index of the
+// alternative. The last field of a message may be its tail: bytes that are not copied, neither on
+// writing nor on reading:
 //
 //   void Fields(auto& f, MaybeConst<OfferMessage> auto& m) { f(m.ready); f.Tail(m.ready.sum); }
 //
-// A tail lies behind its length and up to 15 zeros, at a multiple of 16 bytes of its message, so
-// that numbers in it can be used where they are. Pure; any thread.
+// A tail follows its length and up to 15 zeros, at a multiple of 16 bytes of its message, so that
+// numbers in it can be used in place. Pure; any thread.
 #ifndef HVD_RUNTIME_NET_FIELDS_H_
 #define HVD_RUNTIME_NET_FIELDS_H_
 
@@ -35,14 +35,14 @@
 
 namespace hvd {
 
-// M is T where the fields are read, const T where they are written.
+// M is T when fields are read, const T when they are written.
 template <typename M, typename T>
 concept MaybeConst = std::same_as<std::remove_const_t<M>, T>;
 
 template <typename T>
 concept ScalarField = std::is_integral_v<T> || std::is_enum_v<T>;
 
-// A string of which at most `most` bytes are written. Read as long as it comes.
+// A string of which at most `most` bytes are written. Reading has no limit.
 template <typename Text>
 struct CutText {
   CutText(Text& text, size_t most) : text(text), most(most) {}
@@ -60,8 +60,8 @@ struct WholeItem {
   void operator()(auto& f, auto& item) const { f(item); }
 };
 
-// A list behind a count of type Count, of which at most `most` items are written, each by
-// each(f, item). Read as long as it comes.
+// A list after a count of type Count, of which at most `most` items are written, each by each(f,
+// item). Reading has no limit.
 template <typename Count, typename List, typename Each>
 struct CutList {
   List& items;
@@ -80,7 +80,7 @@ class FieldWriter {
   void operator()(const auto&... fields) { (Put(fields), ...); }
   // See FieldReader.
   static bool SkipRest() { return false; }
-  // Writes all but the bytes themselves. The caller puts these behind the other fields.
+  // Writes all but the bytes themselves, which the caller appends to the other fields.
   void Tail(const MessageBytes& tail) {
     bytes_.Put(static_cast<uint32_t>(tail.size()));
     for (size_t zeros = TailPadding(bytes_.size()); zeros > 0; --zeros) bytes_.Put('\0');
@@ -117,12 +117,12 @@ class FieldWriter {
   ByteWriter bytes_;
 };
 
-// After the first field that does not fit, AtEnd() is false for good and all reads give zero or "".
-// No count takes memory that its message does not have bytes for.
+// After the first field that does not fit, AtEnd() stays false and all reads give zero or "". No
+// count allocates memory for which the message has no bytes.
 class FieldReader {
  public:
   explicit FieldReader(std::string_view bytes) : bytes_(bytes) {}
-  // Of a message that may have a tail, which takes over its memory.
+  // For a message that may have a tail, which takes over its memory.
   explicit FieldReader(MessageBytes& whole) : bytes_(whole.view()), whole_(&whole) {}
 
   void operator()(auto&&... fields) { (Get(fields), ...); }
@@ -137,7 +137,7 @@ class FieldReader {
     tail = std::move(*whole_);
     tail.Pull(tail.size() - length);
   }
-  // For a message of another version, whose further fields are unknown: passes over them.
+  // For a message of another version, with unknown further fields: skips them.
   bool SkipRest() {
     (void)bytes_.Rest();
     return true;
@@ -187,7 +187,7 @@ class FieldReader {
   MessageBytes* whole_ = nullptr;
 };
 
-// A struct by itself, without a byte before it.
+// A struct alone, without a leading byte.
 template <typename T>
 std::string EncodeFields(const T& value) {
   FieldWriter writer;
@@ -195,7 +195,7 @@ std::string EncodeFields(const T& value) {
   return writer.Take();
 }
 
-// Nothing for bytes that are not exactly one.
+// Nothing unless the bytes are exactly one.
 template <typename T>
 std::optional<T> DecodeFields(std::string_view bytes) {
   FieldReader reader(bytes);
@@ -204,7 +204,7 @@ std::optional<T> DecodeFields(std::string_view bytes) {
   return reader.AtEnd() ? std::optional<T>(std::move(value)) : std::nullopt;
 }
 
-// Behind the bytes of `begin`.
+// Appends to the bytes of `begin`.
 template <typename Variant>
 std::string EncodeMessage(const Variant& message, std::string begin = {}) {
   FieldWriter writer(std::move(begin));
@@ -234,13 +234,13 @@ Result<Variant> ReadMessage(FieldReader reader, std::string_view kind) {
   return ReadType<Variant>(type, reader, kind);
 }
 
-// kInvalidArgument for anything that is not exactly one message; `kind` is what the sentence calls
-// it: "link message". Of messages without a tail.
+// kInvalidArgument for anything that is not exactly one message; `kind` is its name in the error:
+// "link message". For messages without a tail.
 template <typename Variant>
 Result<Variant> DecodeMessage(std::string_view bytes, std::string_view kind) {
   return ReadMessage<Variant>(FieldReader(bytes), kind);
 }
-// The same of messages of which some have one.
+// The same for messages of which some have one.
 template <typename Variant>
 Result<Variant> DecodeWithTail(MessageBytes bytes, std::string_view kind) {
   return ReadMessage<Variant>(FieldReader(bytes), kind);

@@ -20,14 +20,13 @@ inline constexpr size_t kMaxFramePayload = kMaxFrameBytes - kFrameHeaderBytes;
 enum class FrameType : uint8_t {
   kHello = 1,      // first frame of each connection; never numbered
   kHeartbeat = 2,  // carries an acknowledgement; never numbered
-  kCredit =
-      3,  // payload: how many log bytes may be sent in the stream's whole life; never numbered
-  kControl = 4,  // numbered
-  kLog = 5,      // numbered; its payload counts against the credit
-  kBulk = 6,     // numbered; its owner limits it
+  kCredit = 3,     // payload: total log bytes that may be sent in the stream's life; never numbered
+  kControl = 4,    // numbered
+  kLog = 5,        // numbered; its payload counts against the credit
+  kBulk = 6,       // numbered; its owner limits it
 };
 
-// True for frames that are numbered, acknowledged and sent again after a cut.
+// True for frames that are numbered, acknowledged and resent after a reconnect.
 constexpr bool IsNumbered(FrameType type) {
   return type == FrameType::kControl || type == FrameType::kLog || type == FrameType::kBulk;
 }
@@ -35,7 +34,7 @@ constexpr bool IsNumbered(FrameType type) {
 struct FrameHeader {
   uint32_t payload_bytes = 0;
   FrameType type = FrameType::kHeartbeat;
-  bool more = false;  // the message goes on in the next frame of this type
+  bool more = false;  // the message continues in the next frame of this type
   uint64_t job = 0;
   uint64_t generation = 0;
   uint64_t sequence = 0;  // 1, 2, ... for numbered frames of one direction; 0 for the others
@@ -50,14 +49,14 @@ struct Frame {
 // Appends header and payload to `out`; `payload` fits kMaxFramePayload.
 void AppendFrame(std::string& out, const FrameHeader& header, std::string_view payload);
 
-// Cuts a byte stream into frames, whatever the pieces it arrives in.
+// Splits a byte stream into frames, however it is fragmented.
 class FrameReader {
  public:
   void Append(std::string_view bytes) { buffer_.append(bytes); }
-  // The next whole frame, nothing when more bytes are needed, kInvalidArgument when the bytes are
-  // no frame.
+  // The next whole frame, nothing if more bytes are needed, kInvalidArgument if the bytes are no
+  // frame.
   Result<std::optional<Frame>> Next();
-  // Forgets a half-received frame: the connection it came through is gone.
+  // Discards a partial frame, because its connection is gone.
   void Reset();
 
  private:

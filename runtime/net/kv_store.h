@@ -1,8 +1,8 @@
-// KvStore: a key-value store that all ranks of one generation share, where they tell each other how
-// to be reached. Small and slow; tensors never travel here.
+// KvStore: a key-value store shared by all ranks of one generation, where they publish their
+// addresses. Small and slow; not for tensors.
 //
-// Keys are printable text without blanks; a key is put once in a generation. Nothing of a
-// generation is seen in the next one. Thread-safe.
+// Keys are printable text without blanks; a key is put once in a generation. The next generation
+// starts empty. Thread-safe.
 #ifndef HVD_RUNTIME_NET_KV_STORE_H_
 #define HVD_RUNTIME_NET_KV_STORE_H_
 
@@ -20,10 +20,10 @@ inline constexpr size_t kMaxKvValue = 3072;
 class KvStore {
  public:
   virtual ~KvStore() = default;
-  // kInvalidArgument for what is too long or no key; kAborted when the generation is over.
+  // kInvalidArgument if it is too long or no key; kAborted when the generation is over.
   virtual Status Put(const std::string& key, const std::string& value) = 0;
-  // Waits until somebody has put the key. kInProgress after `timeout`; kAborted with the reason
-  // when the generation breaks.
+  // Waits until the key is put. kInProgress after `timeout`; kAborted with the reason when the
+  // generation breaks.
   virtual Result<std::string> Get(const std::string& key, Duration timeout) = 0;
 };
 

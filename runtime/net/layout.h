@@ -1,5 +1,5 @@
-// Where the ranks of a world are: the host and the local rank of each, its short form for messages,
-// and how the hosts may be reached. Pure.
+// The placement of the ranks of a world: the host and local rank of each, its short form for
+// messages, and how to reach the hosts. Pure.
 #ifndef HVD_RUNTIME_NET_LAYOUT_H_
 #define HVD_RUNTIME_NET_LAYOUT_H_
 
@@ -17,9 +17,9 @@ struct RankPlace {
   bool operator==(const RankPlace&) const = default;
 };
 
-// `count` ranks in a row on one host, their local ranks in a row as well; then as many, with the
-// same local ranks, on the next host, on `hosts` hosts in all. So a job with equal hosts is one
-// run, whatever its size.
+// `count` consecutive ranks on one host with consecutive local ranks; then as many, with the same
+// local ranks, on the next host, for `hosts` hosts in all. So a job with equal hosts is one run,
+// whatever its size.
 struct RankRun {
   uint32_t host = 0, local_rank = 0, count = 0, hosts = 1;
   bool operator==(const RankRun&) const = default;
@@ -32,8 +32,8 @@ inline constexpr uint32_t kMaxRanks = 1'000'000;
 
 // Both by world rank.
 std::vector<RankRun> RunsOf(const std::vector<RankPlace>& places);
-// kInvalidArgument unless these are `size` ranks, the hosts are numbered from 0 without a gap, and
-// so are the local ranks of each host.
+// kInvalidArgument unless these are `size` ranks, and hosts and the local ranks of each host are
+// numbered from 0 without gaps.
 Result<std::vector<RankPlace>> PlacesOf(const std::vector<RankRun>& runs, uint32_t size);
 
 // Where a rank listens for peers on other hosts.

@@ -1,10 +1,10 @@
 // The link between a worker and the agent of its host: a unix SOCK_SEQPACKET connection on an
 // abstract address (no file, so nothing is left behind), control only. PROTOCOL.md has the
-// conversation; tensors never travel here.
+// conversation; not for tensors.
 //
-// The worker finds it by three variables that the agent sets: HVD_AGENT (the abstract name),
-// HVD_SLOT (which of the agent's slots it is, a number that stays the same across generations) and
-// HVD_JOB_KEY (proves that it is of this job).
+// The worker finds it by three variables set by the agent: HVD_AGENT (the abstract name), HVD_SLOT
+// (its slot at the agent, constant across generations) and HVD_JOB_KEY (proves that it belongs to
+// this job).
 #ifndef HVD_RUNTIME_NET_LINK_H_
 #define HVD_RUNTIME_NET_LINK_H_
 
@@ -34,7 +34,7 @@ struct LinkHello {
   uint32_t slot = 0;
   uint32_t pid = 0;  // in the worker's pid namespace, for texts; the agent trusts SO_PEERCRED
   std::string job_key;
-  uint32_t rank = 0, size = 0;  // as its launcher says; size 0: the agent knows (hvdrun)
+  uint32_t rank = 0, size = 0;  // from its launcher; size 0: the agent knows (hvdrun)
 };
 // "I want to be in the next generation". Answered by LinkGeneration once every rank of the job has
 // asked, or by LinkBroken, or by LinkDismissed.
@@ -42,7 +42,7 @@ struct LinkJoin {};
 // "I am out of this generation and will not touch its page again".
 struct LinkGoodbye {
   uint64_t generation = 0;
-  // By the steady clock: since when others may have failed because of it. 0: just now.
+  // Steady clock: since when others may have failed because of it. 0: just now.
   uint64_t since_ns = 0;
 };
 // Asks for a data segment of its own. Answered by LinkSegment with a descriptor, in order. The
@@ -63,7 +63,7 @@ struct LinkPut {
   uint64_t generation = 0;
   std::string key, value;
 };
-// Answered by LinkValue once somebody has put the key; never when the generation breaks before.
+// Answered by LinkValue once the key is put; never if the generation breaks before.
 struct LinkGet {
   uint64_t generation = 0;
   std::string key;
@@ -71,8 +71,8 @@ struct LinkGet {
 
 // ---- agent to worker
 
-// A part of the layout of the generation that the next LinkGeneration begins; as many as it takes,
-// in the order of ranks.
+// A part of the layout of the generation that the next LinkGeneration begins; several if needed, in
+// the order of ranks.
 struct LinkLayout {
   uint64_t generation = 0;
   std::vector<RankRun> runs;
@@ -83,7 +83,7 @@ struct LinkGeneration {
   uint64_t page_bytes = 0;
   uint32_t rank = 0, size = 1, local_rank = 0, local_size = 1, cross_rank = 0, cross_size = 1;
   uint8_t homogeneous = 1;
-  std::string data_key;  // proves to peers on other hosts that this rank is of the job
+  std::string data_key;  // proves to peers on other hosts that this rank belongs to the job
   ListenHints listen;
   uint8_t ranks_change = 0;  // 1: after this generation there may be another, of other ranks
 };
@@ -110,8 +110,8 @@ struct LinkValue {
   std::string key, value;
 };
 
-// The answer to LinkJoin when the job goes on without this worker: its host left the list, or its
-// slot is no longer needed. The worker is to end with success.
+// The answer to LinkJoin if the job continues without this worker: its host left the list, or its
+// slot is no longer needed. The worker must end with success.
 struct LinkDismissed {
   std::string reason;
 };
@@ -139,26 +139,26 @@ struct LinkClient {
 
 // A listening abstract unix SEQPACKET socket, non-blocking, close-on-exec.
 Result<UniqueFd> ListenLink(const std::string& abstract_name);
-// The same; an invalid descriptor when the name is taken.
+// The same; an invalid descriptor if the name is taken.
 Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name);
-// For a listening socket that another process made: who connects from now on sees this process as
-// its peer.
+// For a listening socket created by another process: from now on, clients see this process as their
+// peer.
 Status ListenInOwnName(int listener);
-// The next process of this user (or root) that connects; others are sent away. kInProgress when
-// there is none. With any other error one may wait and cannot be had now, as where this process has
-// no descriptor left.
+// The next process of this user (or root) that connects; rejects others. kInProgress if there is
+// none. With any other error one may be waiting but cannot be accepted now, for example without a
+// free descriptor.
 Result<LinkClient> AcceptLink(int listener);
 // A connected socket to it, blocking, close-on-exec. Checks that the peer runs as this user (or
 // root).
 Result<UniqueFd> ConnectLink(const std::string& abstract_name);
-// The same; an invalid descriptor when nobody listens.
+// The same; an invalid descriptor if nobody listens.
 Result<UniqueFd> ConnectLinkIfAny(const std::string& abstract_name);
 
-// Sends one message, with a descriptor unless `fd` is -1. Never raises SIGPIPE. kInProgress when a
-// non-blocking socket is full; kAborted when the peer is gone.
+// Sends one message, with a descriptor unless `fd` is -1. Never raises SIGPIPE. kInProgress if a
+// non-blocking socket is full; kAborted if the peer is gone.
 Status SendLink(int socket, const LinkMessage& message, int fd = -1);
-// Receives one message. kInProgress when `wait` is false (or the socket non-blocking) and none is
-// there; kAborted at the end of the link; kInvalidArgument for bytes that are no message.
+// Receives one message. kInProgress if there is none and `wait` is false (or the socket
+// non-blocking); kAborted at the end of the link; kInvalidArgument for bytes that are no message.
 Result<ReceivedLink> ReceiveLink(int socket, bool wait);
 
 }  // namespace hvd

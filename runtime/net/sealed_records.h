@@ -1,12 +1,12 @@
-// Sealed records: how the bytes of one connection between agents are kept secret and whole, once
-// both ends have proven the job's key (mesh_handshake.h). Bytes go over the wire as records,
+// Sealed records: encrypt and authenticate one connection between agents, once both ends have
+// proven the job's key (mesh_handshake.h). Bytes go over the wire as records,
 //
 //   length (4 bytes, of the sealed bytes) | sealed bytes | tag (16 bytes)
 //
-// by AES-256-GCM. Each direction of each connection has a key of its own, the nonce is the place of
-// the record in its direction, and the length is under the tag, too. So a record that was changed,
-// left out, repeated, put elsewhere, cut short, sent back to its sender or taken from another
-// connection does not open.
+// by AES-256-GCM. Each direction of each connection has its own key, the nonce is the record's
+// index in its direction, and the tag covers the length, too. So a record that was changed,
+// dropped, repeated, reordered, truncated, sent back to its sender or taken from another connection
+// does not open.
 //
 // One thread at a time for each object. No descriptors: bytes go in and out.
 #ifndef HVD_RUNTIME_NET_SEALED_RECORDS_H_
@@ -24,23 +24,23 @@ struct evp_cipher_ctx_st;  // of OpenSSL
 
 namespace hvd {
 
-// Of the bytes in one record, at most.
+// The most bytes in one record.
 inline constexpr size_t kMostRecordBytes = 16 * 1024;
-// The bytes that a record adds to its own.
+// The overhead of a record in bytes.
 inline constexpr size_t kRecordOverhead = 4 + 16;
-// Of a key.
+// The size of a key.
 inline constexpr size_t kRecordKeyBytes = 32;
 
-// A key with the number of the next record.
+// A key and the number of the next record.
 class RecordCipher {
  public:
-  // `key`: kRecordKeyBytes, for one direction of one connection and nothing else.
+  // `key`: kRecordKeyBytes, for one direction of one connection only.
   RecordCipher(std::string_view key, bool seals);
   RecordCipher(RecordCipher&&) = default;
   RecordCipher& operator=(RecordCipher&&) = default;
 
-  // The same number of bytes, and the tag is written or checked. False: the record is not genuine,
-  // or libcrypto failed.
+  // Writes as many bytes as `in` has, and writes or checks the tag. False: the record is not
+  // genuine, or libcrypto failed.
   bool Run(std::string_view header, std::string_view in, char* out, char* tag);
 
  private:
@@ -55,8 +55,8 @@ class RecordCipher {
 class RecordSealer {
  public:
   explicit RecordSealer(std::string_view key) : cipher_(key, true) {}
-  // Appends `plain` to `wire`, in as many records as it takes. kInternal: libcrypto failed; nothing
-  // may be sent any more.
+  // Appends `plain` to `wire`, in as many records as needed. kInternal: libcrypto failed; send
+  // nothing more.
   Status Seal(std::string_view plain, std::string& wire);
 
  private:
@@ -66,14 +66,14 @@ class RecordSealer {
 class RecordOpener {
  public:
   explicit RecordOpener(std::string_view key) : cipher_(key, false) {}
-  // Bytes of the connection in, in any pieces; appends to `plain` those of the records that are
-  // whole. kInvalidArgument: the next one is not what its sender sealed, and nothing opens from
+  // Takes bytes of the connection in any pieces; appends the plain bytes of complete records to
+  // `plain`. kInvalidArgument: the next record is not what its sender sealed; nothing opens from
   // here on.
   Status Open(std::string_view wire, std::string& plain);
 
  private:
   RecordCipher cipher_;
-  std::string held_;  // of a record that is not whole: at most kMostRecordBytes + kRecordOverhead
+  std::string held_;  // of an incomplete record: at most kMostRecordBytes + kRecordOverhead
   bool broken_ = false;
 };
 

@@ -1,11 +1,10 @@
 // Stream: the conversation between the driver and the agent of one host, over any byte stream that
-// can break and come back. Numbered frames arrive exactly once and in order, whatever happens to
-// the connection; control overtakes logs and bulk that were not sent yet; logs are sent only as far
-// as the receiver granted credit. Bulk is data passed on for others (relayed data): it takes turns
-// with logs.
+// can break and reconnect. Numbered frames arrive exactly once and in order, whatever happens to
+// the connection; control overtakes unsent logs and bulk; logs are sent only within the receiver's
+// credit. Bulk is data relayed for others: it takes turns with logs.
 //
-// Pure: no descriptors, no threads, no clock. The owner moves bytes: those that the connection
-// delivers go into Receive, those that Outgoing shows go out. One thread at a time.
+// Pure: no descriptors, no threads, no clock. The owner moves bytes: from the connection to
+// Receive, and from Outgoing to the connection. One thread at a time.
 #ifndef HVD_RUNTIME_NET_STREAM_H_
 #define HVD_RUNTIME_NET_STREAM_H_
 
@@ -26,7 +25,7 @@ inline constexpr uint32_t kStreamVersion = 2;
 
 struct StreamOptions {
   uint64_t job = 0;
-  // How many log bytes the other side may have on the way to us, beyond what we returned.
+  // How many log bytes the other side may have in flight to us, beyond the returned credit.
   uint64_t log_window_bytes = 1024 * 1024;
   Duration heartbeat = std::chrono::seconds(2);
 };
@@ -43,9 +42,9 @@ class Stream {
 
   explicit Stream(StreamOptions options) : options_(options) {}
 
-  // A fresh connection: both sides begin with a hello that says what they have received so far.
+  // A new connection: both sides begin with a hello that says what they have received so far.
   void Attach(TimePoint now);
-  // The connection is gone. All that was not acknowledged is sent again after the next Attach.
+  // The connection is gone. Everything unacknowledged is resent after the next Attach.
   void Detach();
   bool attached() const { return attached_; }
   // True once the other side's hello was accepted on this connection.
@@ -55,13 +54,13 @@ class Stream {
   // Carried by every frame from now on.
   void set_epoch(uint64_t generation) { generation_ = generation; }
 
-  // Queues a message. Control may be long (it is cut into frames); a log or bulk piece has at most
-  // kMaxFramePayload bytes.
+  // Queues a message. Control may be long (it is split into frames); a log or bulk piece has at
+  // most kMaxFramePayload bytes.
   void SendControl(std::string bytes);
   void SendLog(std::string bytes);
-  // Keeps its own order. How much of it waits here is up to the owner.
+  // Ordered by itself. The owner limits how much is queued here.
   void SendBulk(std::string bytes);
-  // True while log pieces wait for credit or room: the owner should read no more from the workers'
+  // True while log pieces wait for credit or room: the owner should stop reading the workers'
   // pipes.
   bool LogsHeld() const { return queue_.holds_logs(); }
 
@@ -70,18 +69,17 @@ class Stream {
   std::string_view Outgoing();
   void Consume(size_t count);
 
-  // Bytes from the connection. kInvalidArgument: the peer does not speak this protocol or lost its
-  // place; detach.
+  // Handles bytes from the connection. kInvalidArgument: the peer does not speak this protocol or
+  // is out of sync; detach.
   Status Receive(std::string_view bytes, TimePoint now);
   // The next complete message, in the order it was sent.
   std::optional<StreamMessage> Next();
-  // Log bytes the owner is done with (printed): lets the other side send as many again.
+  // Log bytes that the owner has printed: lets the other side send as many again.
   void ReturnCredit(size_t count);
 
-  // Says now what was received, without waiting for something to send.
+  // Acknowledges now, without waiting for something to send.
   void Acknowledge();
-  // Everything that was sent has arrived on the other side, as far as it told us; bulk that was not
-  // sent yet counts for nothing.
+  // The other side has acknowledged everything; unsent bulk does not count.
   bool AllAcknowledged() const { return queue_.AllAcknowledged(); }
 
   // Sends a heartbeat when one is due. Call at NextTick() or later.

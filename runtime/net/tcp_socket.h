@@ -4,15 +4,15 @@
 
 namespace hvd {
 
-// How soon a peer whose host is gone is noticed.
+// How soon the loss of a peer's host is noticed.
 struct SilenceLimits {
-  int idle_s = 0;      // nothing heard for so long: it is asked
-  int interval_s = 0;  // and again
-  int probes = 0;      // questions without an answer that end the connection
-  int sending_ms = 0;  // what we sent may stay unconfirmed for so long; 0: as the system has it
+  int idle_s = 0;      // silence before the first probe
+  int interval_s = 0;  // between probes
+  int probes = 0;      // unanswered probes that end the connection
+  int sending_ms = 0;  // limit for unacknowledged data; 0: the system's default
 };
 
-// Small messages go at once, and silence is noticed. A socket that refuses an option goes on
+// Disables Nagle's algorithm and enables these limits. If the socket refuses an option, continues
 // without it.
 void PrepareTcp(int socket, const SilenceLimits& limits);
 

@@ -1,5 +1,5 @@
-// The secret of a job that hvdrun did not start: a value that all of its ranks have and nobody
-// else, if its launcher or its user gave them such a thing. The first of these that is there:
+// The secret of a job that hvdrun did not start: a value known to its ranks only, if its launcher
+// or its user provides one. The first of these that exists:
 //
 //   HVD_WORLD_SECRET_FILE                  a file of the user's, the same on all hosts
 //   HVD_WORLD_SECRET                       a variable of the user's
@@ -22,8 +22,8 @@ inline constexpr const char* kSecretFile = "HVD_WORLD_SECRET_FILE";
 inline constexpr const char* kSecretVariable = "HVD_WORLD_SECRET";
 inline constexpr size_t kLeastSecret = 16, kMostSecret = 1024;  // bytes
 
-// The secret, or "" when there is none. kInvalidArgument with a sentence for one that is too short
-// or too long, and for a file that cannot be read, that another user owns or may read or write.
+// The secret, or "" if there is none. kInvalidArgument with a message if it is too short or too
+// long, or its file cannot be read, or another user owns it or may read or write it.
 Result<std::string> FindWorldSecret(
     const std::function<std::optional<std::string>(const char* name)>& env);
 // The same in the environment of this process. Any thread.

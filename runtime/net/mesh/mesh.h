@@ -1,13 +1,12 @@
 // Mesh: tagged messages between processes of a job that talk across hosts, addressed by world rank.
 // TCP; a pair connects when the first message is sent. PROTOCOL.md, section 3, has the bytes.
 //
-// Each direction of a pair has a connection of its own, made by the side that sends: two that begin
-// at once never meet. Small messages of the higher rank go back over that of the lower one. Large
-// messages may take further connections, stripes, where one does not fill the link. A thread that
-// waits moves the bytes of all, because a thread of the mesh would cost two switches for each
-// message; one that waits for data does so rather than one that waits for any message
-// (ReceiveSmall). A thread of the mesh does so while no other one waits.
-// Thread-safe; Abort and Wake from any thread.
+// Each direction of a pair has its own connection, made by the sender, so simultaneous connects
+// never collide. Small messages of the higher rank go back over the lower one's. Large messages may
+// use further connections, stripes, if one does not fill the link. A waiting thread moves the bytes
+// of all, because a thread of the mesh would cost two switches per message; preferably one that
+// waits for data, not for any message (ReceiveSmall). A thread of the mesh does so while no other
+// waits. Thread-safe; Abort and Wake from any thread.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_H_
 #define HVD_RUNTIME_NET_MESH_MESH_H_
 
@@ -38,22 +37,22 @@ struct MeshOptions {
   ListenHints listen;
   Duration connect_timeout = std::chrono::seconds(30);
   Duration handshake_timeout = std::chrono::seconds(10);
-  // How long a thread that waits for data looks for more after the last byte, before it sleeps.
+  // How long a thread that waits for data polls after the last byte before it sleeps.
   Duration spin = Duration::zero();
-  size_t most_kept_bytes = 16 << 20;  // messages of one peer that no receive has asked for yet
-  // A message that has gone shows that this process reaches the peer: it went over a connection
-  // that this process has dialled, never over one of the peer.
+  size_t most_kept_bytes = 16 << 20;  // limit of messages from one peer without a receive
+  // A sent message proves that this process reaches the peer: it always uses a connection that this
+  // process has dialled, never one of the peer.
   bool proves_ways = false;
   std::function<std::string(uint32_t)> name = {};  // of an unreachable peer; empty: "rank N"
 };
 
-// Of a thread that waits for a small message: it sleeps at once, or spins first as
-// MeshOptions::spin says.
+// Whether a thread that waits for a small message sleeps at once, or first spins for
+// MeshOptions::spin.
 enum class MeshPatience : uint8_t { kSleeps, kSpins };
 
-// Of a thread that waits for data: when it has them, it goes, or it returns within a millisecond
-// and waits for more. Meanwhile no thread that waits for small messages is woken to move the bytes
-// in its place.
+// What a thread that waits for data does once it has them: it leaves, or it returns within a
+// millisecond to wait for more, and meanwhile no thread that waits for small messages is woken to
+// move bytes in its place.
 enum class MeshAfter : uint8_t { kGoes, kReturns };
 
 struct MeshMessage {
@@ -63,57 +62,55 @@ struct MeshMessage {
 
 class Mesh final {
  public:
-  // Listens, and says in the directory where. The directory outlives the mesh.
+  // Listens, and publishes the address in the directory, which outlives the mesh.
   static Result<std::unique_ptr<Mesh>> Open(MeshOptions options, KvStore& directory);
   // Says goodbye to all peers.
   ~Mesh();
   Mesh(const Mesh&) = delete;
 
   // Both sides name the same tag and stripe, which is below kMostMeshStripes; messages of one tag
-  // and stripe arrive in the order in which they were sent. The memory must stay until the handle
-  // is done or gone.
+  // and stripe arrive in sending order. The memory must stay valid until the handle is done or
+  // gone.
   MeshHandle Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
                   uint32_t stripe = 0);
-  // Exactly as many bytes as are sent; kMismatch otherwise.
+  // Must match the number of bytes sent; kMismatch otherwise.
   MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe = 0);
 
-  // kInProgress at the deadline: the transfer is still under way. When one of `group` is lost,
-  // other than by leaving in peace, the wait ends with that: the peer may itself be waiting for the
-  // lost one.
+  // kInProgress at the deadline: the transfer continues. The wait also fails when one of `group` is
+  // lost, other than by a goodbye: the peer may itself be waiting for the lost one.
   Status Wait(MeshHandle& handle, TimePoint deadline, std::span<const uint32_t> group = {});
-  // It is done or has failed, so that Wait returns at once.
+  // Whether it is done or has failed, so that Wait returns at once.
   bool IsOver(const MeshHandle& handle);
   // The same for all of them, up to the first that fails.
   Status WaitAll(std::span<MeshHandle> handles, TimePoint deadline,
                  std::span<const uint32_t> group = {}, MeshAfter after = MeshAfter::kGoes);
-  // The same for as long as anything comes from the group or goes to it: kInProgress when nothing
-  // did for `idle_limit`.
+  // The same as long as bytes move from or to the group: kInProgress after `idle_limit` without
+  // any.
   Status WaitWhileMoving(std::span<MeshHandle> handles, Duration idle_limit,
                          std::span<const uint32_t> group, MeshAfter after = MeshAfter::kGoes);
   // The next message of at most kMeshEagerBytes, of `peer` or kAnyMeshPeer; the loss of a peer does
-  // not end the latter. kInProgress at the deadline (one in the past: looks once) and after Wake.
+  // not end the latter. kInProgress at the deadline (a past one: checks once) and after Wake.
   Result<MeshMessage> ReceiveSmall(uint32_t peer, MeshTag tag, TimePoint deadline,
                                    MeshPatience patience = MeshPatience::kSleeps);
-  // Send, and its end where all of the message goes at once, as of a small one almost always.
-  // Otherwise kInProgress, and `rest` is what Send returns.
+  // Send, done if the whole message goes at once, as small ones almost always do. Otherwise
+  // kInProgress, and `rest` is what Send returns.
   Status SendNow(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes, MeshHandle* rest);
-  // Ends the ReceiveSmall that is under way, or the next one.
+  // Ends the current ReceiveSmall, or the next one.
   void Wake() { driver_.Wake(); }
 
-  // Every wait, now and later, returns `why`; all connections are closed. The peers are told and do
-  // the same, because a rank that waits for one of them may wait for us in truth.
+  // Every wait, now and later, returns `why`; all connections are closed. The peers are notified
+  // and do the same, because a rank that waits for one of them may actually wait for us.
   void Abort(const Status& why);
 
-  // Peers of whose hosts nothing is heard, though they were asked, and for how long; from
-  // kReportedSilence on.
+  // Peers whose hosts do not answer probes, and for how long; from kReportedSilence on.
   std::vector<MeshSilence> Silences() const { return signs_.Silences(); }
-  // To the peers to which something was sent, as of the last second.
+  // Links to the peers to which something was sent, as of the last second.
   std::vector<MeshLink> Links() const { return signs_.Links(); }
 
-  // Where we reached the peer last, without a port; empty: nowhere yet.
+  // Where the peer was last reached, without a port; empty: not yet.
   std::string AddressOf(uint32_t rank);
 
-  // The record that was put into the directory, for messages and tests.
+  // The record in the directory, for messages and tests.
   const MeshRecord& record() const { return record_; }
 
  private:
@@ -140,12 +137,12 @@ class Mesh final {
   std::thread thread_;
 };
 
-// Sends and receives that begin together, when this object goes: all that can go to a peer at once
-// goes in one system call. The handles live longer.
+// Sends and receives that begin together when this object is destroyed: all that can go to a peer
+// at once goes in one system call. The handles outlive it.
 class MeshStart {
  public:
-  // `eager`: large messages need no leave. Both sides say so. A receiver that comes late holds up
-  // all that its peer sends behind them over this stripe.
+  // `eager`: large messages need no permission from the receiver; set on both sides. A late
+  // receiver delays all that its peer sends after them over this stripe.
   explicit MeshStart(Mesh& mesh, bool eager = false) : mesh_(mesh), eager_(eager) {}
   ~MeshStart() { mesh_.Begin(transfers_); }
   MeshStart(const MeshStart&) = delete;
@@ -154,8 +151,8 @@ class MeshStart {
   MeshHandle Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
                   uint32_t stripe = 0);
   MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe = 0);
-  // Exactly `bytes` bytes, as they come. The taker and its window stay until the handle is done or
-  // gone.
+  // Exactly `bytes` bytes, as they arrive. The taker and its window must stay valid until the
+  // handle is done or gone.
   MeshHandle Receive(uint32_t peer, MeshTag tag, MeshTaker& taker, size_t bytes,
                      uint32_t stripe = 0);
 

@@ -1,6 +1,5 @@
-// Where a process of the mesh listens, and how it tells the others: one record in the job's
-// directory with every address at which it may be reachable. Which of them works is proved by
-// connecting, never guessed.
+// Where a process of the mesh listens: one record in the job's directory with every address at
+// which it may be reachable. Connecting proves which of them works; nothing is guessed.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_ADDRESS_H_
 #define HVD_RUNTIME_NET_MESH_MESH_ADDRESS_H_
 
@@ -29,34 +28,32 @@ struct MeshAddress {
   bool IsLoopback() const;
 };
 
-// Where the other end of a connected socket is. IPv4 in IPv6 ("::ffff:10.0.0.1"), as a socket for
-// both families tells it, is told as IPv4: nothing listens at the other.
+// The peer address of a connected socket. IPv4-mapped IPv6 ("::ffff:10.0.0.1"), from a dual-stack
+// socket, becomes IPv4: nothing listens at the other.
 MeshAddress PeerAddress(int socket);
 // From a numeric address, without a port in the text. kInvalidArgument for anything else.
 Result<MeshAddress> ParseMeshAddress(const std::string& numeric, uint16_t port);
-// From the text that MeshAddress::Text gives.
+// Parses the result of MeshAddress::Text.
 Result<MeshAddress> ParseMeshEndpoint(std::string_view text);
 
 // The record of a process in the directory.
 struct MeshRecord {
-  std::string machine;  // boot and network namespace: loopback addresses mean something to the same
-                        // machine only
+  std::string
+      machine;  // boot and network namespace: loopback addresses are valid on the same machine only
   std::vector<std::string> endpoints;  // at most 32, the preferred one first
 };
 std::string EncodeMeshRecord(const MeshRecord& record);
 Result<MeshRecord> DecodeMeshRecord(std::string_view text);
-// Those that make sense from a machine with this name: loopback on the same one and nowhere else.
+// The endpoints usable from a machine with this name: loopback only on the same machine.
 std::vector<MeshAddress> Reachable(const MeshRecord& record, std::string_view machine);
 
 std::string ThisMachine();
 
-// The numeric addresses of these interfaces; a name with a "/" stands for those with an address in
-// that range (address_range.h), and for that address. kInvalidArgument for one that this host
-// lacks, or that has no address.
+// The numeric addresses of these interfaces; a name with a "/" stands for the addresses in that
+// range (address_range.h). kInvalidArgument for one that this host lacks, or that has no address.
 Result<std::vector<std::string>> AddressesOfInterfaces(const std::vector<std::string>& names);
 
-// The name of the interface of this machine that has the numeric address; empty for loopback and
-// for none.
+// The name of this machine's interface with the numeric address; empty for loopback or none.
 std::string InterfaceOf(const std::string& numeric_address);
 
 // Non-blocking listening sockets (one per given address, or one for all interfaces), and the record
@@ -65,7 +62,7 @@ struct MeshListener {
   std::vector<UniqueFd> sockets;
   MeshRecord record;
 };
-// A rank starts looking for a free port at a place of its own in the range.
+// Each rank starts its search for a free port at a different place in the range.
 Result<MeshListener> OpenMeshListener(const ListenHints& hints, uint32_t rank);
 
 }  // namespace hvd

@@ -1,11 +1,11 @@
-// The messages that one process has to send to one peer (MeshOutbox) and those that it got from it
-// (MeshInbox): matching of messages with sends and receives. Pure: no descriptors, no threads; the
+// The messages that one process has to send to one peer (MeshOutbox) and those received from it
+// (MeshInbox): matches messages with sends and receives. Pure: no descriptors, no threads; the
 // mesh's lock guards both.
 //
 // A message of at most kMeshEagerBytes is sent at once. A larger one waits until the receiver has
-// said that there is room for it, so that it is received straight into its place and never stands
-// in the way of others. Where both sides say that it is eager, it is sent at once as well, and its
-// connection is not read on until the receiver asks for it.
+// announced room for it, so that it is received directly into its place and never blocks others. If
+// both sides declare it eager, it is sent at once as well, and its connection is not read further
+// until the receiver asks for it.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_BOXES_H_
 #define HVD_RUNTIME_NET_MESH_MESH_BOXES_H_
 
@@ -23,20 +23,20 @@
 
 namespace hvd {
 
-// Takes a message as it comes, where memory for all of it is not needed.
+// Processes a message as it arrives, without memory for all of it.
 class MeshTaker {
  public:
   virtual ~MeshTaker() = default;
   // Where the bytes go: the same place for a whole message, of any size but 0. Takers of messages
-  // of one peer, tag and stripe may share it, since those come one after the other.
+  // of one peer, tag and stripe may share it, since those arrive in sequence.
   virtual std::span<std::byte> window() = 0;
-  // The next `count` bytes are there: a full window, or the rest of the message. By the thread that
-  // moves the bytes, under the lock of the mesh: calls nothing of the mesh, and takes no longer
+  // The next `count` bytes have arrived: a full window, or the rest of the message. Called by the
+  // thread that moves the bytes, under the mesh's lock: must not call the mesh, nor take longer
   // than a copy of the window.
   virtual void Take(size_t count) = 0;
 };
 
-// One Send or Receive under way. Owned by its handle; the boxes point to it until it is done or
+// One Send or Receive in progress. Owned by its handle; the boxes point to it until it is done or
 // cancelled.
 struct MeshTransfer {
   enum class Kind : uint8_t { kSend, kReceive, kReceiveSmall };
@@ -49,12 +49,12 @@ struct MeshTransfer {
   std::byte* to = nullptr;
   size_t bytes = 0;
   MeshTaker* taker = nullptr;  // of a kReceive, instead of `to`
-  bool eager = false;          // needs no leave, of any size
+  bool eager = false;          // needs no permission, whatever its size
   std::string small;           // what kReceiveSmall got
   bool done = false;
   Status status;
 
-  // It is not sent before its receiver has said that it has room.
+  // Whether it is sent only after its receiver has announced room.
   bool needs_leave() const { return bytes > kMeshEagerBytes && !eager; }
   void Finish(Status how) {
     done = true;
@@ -64,7 +64,7 @@ struct MeshTransfer {
 
 inline constexpr uint32_t kAnyMeshPeer = UINT32_MAX;
 
-// In order. Few at a time, so the first with a tag is found by a look at all.
+// In order. Few at a time, so the first with a tag is found by a linear search.
 using MeshTransfers = std::vector<MeshTransfer*>;
 template <typename Queue>
 using ByMeshTag = std::unordered_map<MeshTag, Queue, MeshTagHash>;
@@ -75,22 +75,21 @@ class MeshOutbox {
   // Outlives the outbox.
   explicit MeshOutbox(uint64_t& numbered) : numbered_(numbered) {}
 
-  // The memory of the transfer stays until it is done or cancelled.
+  // The transfer's memory must stay valid until it is done or cancelled.
   void Send(MeshTransfer* transfer);
   // The peer has room for one large message with this tag.
   void ReceiveReady(MeshTag tag);
-  // Tells the peer so, before anything that is not on the wire yet: it waits for that.
+  // Sends that to the peer, before anything not yet on the wire, as the peer waits for it.
   void PutReady(MeshTag tag);
   void PutBye(std::string why);
 
   bool empty() const { return queue_.empty(); }
-  // A message with this tag waits for leave: later ones go behind it.
+  // Whether a message with this tag waits for permission: later ones queue behind it.
   bool Parks(MeshTag tag) const { return parked_.contains(tag); }
-  // The bytes to write next, at most room.size() pieces; Sent says how many bytes went out.
+  // The bytes to write next, at most room.size() pieces; report the bytes written by Sent.
   size_t Pieces(std::span<iovec> room) const;
   void Sent(size_t count);
-  // False when part of it is on the wire already: then only giving up the connection frees the
-  // memory.
+  // False if part of it is already on the wire: then only closing the connection frees the memory.
   bool Cancel(const MeshTransfer* transfer);
   void Fail(const Status& why);
 
@@ -110,36 +109,37 @@ class MeshOutbox {
   std::deque<Item> queue_;
   size_t sent_ = 0;  // bytes of the first item
   ByMeshTag<MeshTransfers>
-      parked_;               // large ones without leave, and what follows them with the same tag
-  ByMeshTag<size_t> ready_;  // leaves that nobody has used yet
+      parked_;  // large ones without permission, and those after them with the same tag
+  ByMeshTag<size_t> ready_;  // unused permissions
 };
 
 // Receives "of the first to send", shared by the inboxes of all peers.
 using MeshAnyReceives = MeshTransfers;
 
-// The frames of one peer and stripe may come over two connections, by a reader each. They are taken
-// in the order of their numbers: a reader is held while an earlier frame is to come by the other.
+// The frames of one peer and stripe may arrive over two connections, with a reader each. They are
+// processed in order of their numbers: a reader is held while the other has an earlier frame to
+// deliver.
 class MeshInbox final : public MeshSink {
  public:
-  // Keeps at most `most_kept` bytes that nobody asked for; beyond them the connection is not read.
+  // Keeps at most `most_kept` unrequested bytes; beyond that the connection is not read.
   MeshInbox(uint32_t peer, size_t most_kept, MeshOutbox& outbox, MeshAnyReceives& any)
       : peer_(peer), most_kept_(most_kept), outbox_(outbox), any_(any) {}
 
-  // Done at once when the message is here already.
+  // Done at once if the message has already arrived.
   void Receive(MeshTransfer* transfer);
-  // For a receive of the first to send. True when one was here.
+  // For a receive of the first to send. True if a message was kept.
   bool TakeKept(MeshTransfer* transfer);
-  // False when part of the message is in its memory already.
+  // False if part of the message is already in its memory.
   bool Cancel(const MeshTransfer* transfer);
   void Fail(const Status& why);
 
   // Numbered frames so far.
   uint64_t taken() const { return taken_; }
-  // A large message has ended since the last call.
+  // Whether a large message has completed since the last call.
   bool TookLarge() { return std::exchange(took_large_, false); }
-  // The peer has said goodbye, and why ("" when it just left).
+  // The peer has said goodbye, and why ("" if it just left).
   bool bye() const { return bye_; }
-  void NoteBye() { bye_ = true; }  // that came by another stripe
+  void NoteBye() { bye_ = true; }  // which arrived by another stripe
   const std::string& bye_text() const { return bye_text_; }
 
   // MeshSink
@@ -164,8 +164,9 @@ class MeshInbox final : public MeshSink {
   uint64_t taken_ = 0;
   bool taking_ = false;  // the frame after those
   bool took_large_ = false;
-  std::string arriving_;            // a message on its way to kept_, or to one who asks in time
-  MeshTransfer* direct_ = nullptr;  // a message on its way straight to its place
+  std::string
+      arriving_;  // a message being received into kept_, or for a receive that comes in time
+  MeshTransfer* direct_ = nullptr;  // a message being received directly into its place
   bool bye_ = false;
   std::string bye_text_;
 };

@@ -1,9 +1,9 @@
-// Makes the connections of a mesh: accepts and dials, runs the handshakes, gives up in time.
-// Nothing here blocks: the owner passes in events and the time, under its lock, and gets finished
+// Makes the connections of a mesh: accepts and dials, runs the handshakes, enforces time limits.
+// Nothing blocks: the owner passes in events and the time, under its lock, and gets finished
 // connections.
 //
-// All addresses of a peer are tried at once; the first that proves the key is kept. Whoever
-// connects without the key holds a slot of bounded size for a bounded time and hears nothing.
+// All addresses of a peer are tried at once; the first that proves the key is kept. A client
+// without the key holds a slot of bounded size for a bounded time and is sent nothing.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_CONNECTOR_H_
 #define HVD_RUNTIME_NET_MESH_MESH_CONNECTOR_H_
 
@@ -28,7 +28,7 @@ constexpr uint64_t MeshEventKey(MeshSource source, uint64_t number) {
 }
 constexpr MeshSource SourceOf(uint64_t key) { return static_cast<MeshSource>(key >> 56); }
 constexpr uint64_t NumberOf(uint64_t key) { return key & ((uint64_t{1} << 56) - 1); }
-// The number of a connection that is made.
+// The number of a connection being made.
 constexpr uint64_t NumberOfRoute(MeshRoute route) {
   return (uint64_t{route.stripe} << 32) | route.rank;
 }
@@ -36,7 +36,7 @@ constexpr MeshRoute RouteOf(uint64_t number) {
   return {static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
 }
 
-// The end of the sentence about a peer that cannot be reached.
+// The end of the message about an unreachable peer.
 inline constexpr std::string_view kReachAdvice =
     "; look for a firewall between the hosts, or name the network interface or the ports to use";
 
@@ -51,7 +51,7 @@ struct MeshGreeting {
 class MeshConnectorOwner {
  public:
   virtual ~MeshConnectorOwner() = default;
-  // `socket` is non-blocking and in the epoll still, under the key of a handshake.
+  // `socket` is non-blocking and still in the epoll, under the key of a handshake.
   virtual void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) = 0;
   virtual void Unreachable(uint32_t peer, Status why) = 0;
 };
@@ -59,10 +59,10 @@ class MeshConnectorOwner {
 struct MeshConnectorOptions {
   MeshIdentity identity;
   Duration connect_timeout;
-  Duration handshake_timeout;                 // of who connects to us
+  Duration handshake_timeout;                 // of incoming connections
   std::function<std::string(uint32_t)> name;  // of a peer, for messages
   size_t most_strangers = 256;
-  bool session_keys = false;  // MeshGreeting has them
+  bool session_keys = false;  // fill MeshGreeting::keys
 };
 
 class MeshConnector {
@@ -74,13 +74,13 @@ class MeshConnector {
   void Dial(MeshRoute to, std::vector<MeshAddress> addresses, TimePoint now);
   void HandleListener(size_t index, TimePoint now);
   void HandleNascent(uint64_t id, TimePoint now);
-  // Lets go of what took too long, tries again what is due.
+  // Drops what took too long, retries what is due.
   void Tick(TimePoint now);
-  // When Tick has something to do; TimePoint::max() when there is nothing.
+  // When Tick next has work; TimePoint::max(): none.
   TimePoint NextTick() const;
-  // This peer has said hello to us, for this stripe, and its handshake goes on.
+  // This peer's handshake with us for this stripe has begun and not ended.
   bool Expects(MeshRoute from) const;
-  // Closes everything that is not connected yet, and the listener.
+  // Closes all unfinished connections and the listener.
   void Close();
 
  private:
@@ -97,7 +97,7 @@ class MeshConnector {
     std::vector<MeshAddress> addresses;
     TimePoint deadline, retry_at = TimePoint::max();
     int round = 0;
-    size_t open = 0;          // attempts under way
+    size_t open = 0;          // attempts in progress
     bool all_refused = true;  // nobody listens at any of them
     std::string reasons;
   };
@@ -110,7 +110,7 @@ class MeshConnector {
   void Accept(UniqueFd socket, TimePoint now);
   void PauseListeners(TimePoint until);
   void ResumeListeners();
-  // Each gives the reason why this connection is over, or "".
+  // Each returns why this connection is over, or "".
   std::string FinishConnect(NascentPlace at);
   std::string Converse(NascentPlace at, bool* complete);
   void Drop(NascentPlace at, const std::string& why, TimePoint now, bool refused = false);

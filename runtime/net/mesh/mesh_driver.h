@@ -1,5 +1,5 @@
-// MeshDriver: the waits in a mesh. One of the threads that wait drives: it reads, writes and
-// accepts for all (mesh_turns.h). It has the lock of the mesh, which the reactor needs.
+// MeshDriver: the waits in a mesh. One of the waiting threads drives: it reads, writes and accepts
+// for all (mesh_turns.h). Holds the lock of the mesh, which the reactor needs.
 //
 // Thread-safe.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_DRIVER_H_
@@ -27,22 +27,23 @@ class MeshDriver {
   // The descriptors of `options` are the driver's own. `spin`: as in MeshOptions.
   MeshDriver(MeshReactorOptions options, MeshListener listener, MeshSigns& silences, Duration spin);
   MeshDriver(const MeshDriver&) = delete;
-  // False: no descriptors were to be had, and errno says why.
+  // False: descriptors could not be created; errno says why.
   bool valid() const { return epoll_.valid() && kick_.valid(); }
 
-  // Until what the waiter waits for is done, has failed, or its deadline has passed (kInProgress).
+  // Waits until the waiter's transfers are done, one has failed, or its deadline has passed
+  // (kInProgress).
   Status WaitFor(MeshWaiter& waiter) HVD_EXCLUDES(mutex);
-  // The same; `lock` holds the mutex, which is free while the thread sleeps.
+  // The same; `lock` holds the mutex, which is released while the thread sleeps.
   Status WaitFor(MeshWaiter& waiter, MutexLock& lock) HVD_REQUIRES(mutex);
-  // Ends the wait of a patient thread that is under way, or the next one.
+  // Ends the current wait of a patient thread, or the next one.
   void Wake() HVD_EXCLUDES(mutex);
-  // After anything but the driver's own work by which a wait may have come to its end.
+  // To be called after anything except the driver's own work that may have ended a wait.
   void NotifyAll() HVD_REQUIRES(mutex);
   // Ends the sleep of the thread that polls.
   void Kick();
 
-  // For a thread of the mesh: serves the connections while no other thread waits, until Stop, which
-  // says goodbye to all peers.
+  // For the thread of the mesh: serves the connections while no other thread waits, until Stop,
+  // which says goodbye to all peers.
   void Serve() HVD_EXCLUDES(mutex);
   void Stop() HVD_EXCLUDES(mutex);
 
@@ -66,7 +67,7 @@ class MeshDriver {
 
   const uint32_t rank_;
   const Duration spin_;
-  UniqueFd epoll_, kick_;  // closed by a forked child alone
+  UniqueFd epoll_, kick_;  // closed only by a forked child
   MeshReactor reactor_ HVD_GUARDED_BY(mutex);
   MeshTurns turns_ HVD_GUARDED_BY(mutex);
   bool stopping_ HVD_GUARDED_BY(mutex) = false;

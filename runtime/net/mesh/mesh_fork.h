@@ -1,6 +1,6 @@
-// A forked child holds nothing of the mesh: its copies of the sockets would keep connections open
-// after this process has died. Handlers of pthread_atfork close them in the child; nobody is inside
-// a mesh while the process is copied.
+// A forked child keeps nothing of the mesh: its copies of the sockets would keep connections open
+// after this process has died. pthread_atfork handlers close them in the child; no thread is inside
+// a mesh during the fork.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_FORK_H_
 #define HVD_RUNTIME_NET_MESH_MESH_FORK_H_
 
@@ -9,15 +9,15 @@
 
 namespace hvd {
 
-// A fork holds each of these drivers still, and closes it in the child. Any thread. A driver is
-// removed before it is destroyed.
+// A fork locks each of these drivers, and closes it in the child. Any thread. Remove a driver
+// before it is destroyed.
 class ForkGuard {
  public:
   static void Add(MeshDriver* driver);
   static void Remove(MeshDriver* driver);
 
  private:
-  // The first takes locks that the others release, which clang cannot follow.
+  // The first takes locks that the others release, which clang cannot analyse.
   static void BeforeFork() HVD_NO_THREAD_SAFETY_ANALYSIS;
   static void InParent() HVD_NO_THREAD_SAFETY_ANALYSIS;
   static void InChild() HVD_NO_THREAD_SAFETY_ANALYSIS;

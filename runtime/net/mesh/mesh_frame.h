@@ -30,23 +30,23 @@ struct MeshTagHash {
 enum class MeshFrameType : uint8_t {
   kData = 1,
   kReady = 2,  // the receiver of a large message has room for it
-  kBye = 3,    // nothing comes any more; the payload says why, or is empty
-  kGone = 4,   // in place of a message that was given up before it was sent
+  kBye = 3,    // the peer sends no more; the payload says why, or is empty
+  kGone = 4,   // in place of a message that was cancelled before it was sent
 };
 
 struct MeshFrame {
   MeshFrameType type = MeshFrameType::kData;
   uint64_t bytes = 0;  // of payload
   MeshTag tag;
-  // The place among the frames of its sender to this peer and stripe, from 1 on, whatever
-  // connections they take. Of a kReady: 0, it may overtake others.
+  // The index among the frames of its sender to this peer and stripe, from 1 on, over all
+  // connections. Of a kReady: 0, it may overtake others.
   uint64_t number = 0;
 };
 
-// A cache line, of which a part is in use: with the fields alone, the kernel would copy payloads of
-// malloc at a fraction of its speed (README.md).
+// A partly used cache line: with the fields alone, the kernel would copy payloads from malloc at a
+// fraction of its speed (README.md).
 inline constexpr size_t kMeshHeaderBytes = 64;
-// Up to this size a message is sent at once and kept by the receiver until somebody asks for it.
+// Up to this size a message is sent at once and kept by the receiver until it is requested.
 inline constexpr size_t kMeshEagerBytes = 68 * 1024;
 inline constexpr size_t kMaxMeshMessage = size_t{1} << 48;
 inline constexpr size_t kMaxByeBytes = 1024;
@@ -56,13 +56,13 @@ MeshHeader EncodeMeshHeader(const MeshFrame& frame);
 // kInvalidArgument for anything that no peer of this protocol sends.
 Result<MeshFrame> DecodeMeshHeader(const std::byte* bytes);
 
-// Where a payload goes: to one place, or through a window that is used again and again.
+// Where a payload goes: to one place, or through a reused window.
 struct MeshPlace {
   std::byte* to = nullptr;
   size_t window = SIZE_MAX;  // bytes; never 0
 };
 
-// Takes the frames.
+// Receives the frames.
 class MeshSink {
  public:
   virtual ~MeshSink() = default;
@@ -70,7 +70,7 @@ class MeshSink {
   virtual Result<MeshPlace> Begin(const MeshFrame& frame) = 0;
   // The next `count` bytes of the payload are in its window, which is full or has the last of them.
   virtual void Take(size_t count) = 0;
-  // The payload is there.
+  // The payload is complete.
   virtual Status End(const MeshFrame& frame) = 0;
 };
 
@@ -78,9 +78,10 @@ class MeshReader {
  public:
   explicit MeshReader(MeshSink& sink) : sink_(sink) {}
 
-  // Where the next bytes of the connection go; how many of the two are in use. None while held.
+  // Where the next bytes of the connection go; returns how many of the two are used. None while
+  // held.
   size_t Room(std::array<iovec, 2>* room);
-  // So many bytes were put there. Not ok: the connection is of no more use.
+  // This many bytes were put there. Not ok: the connection is unusable.
   Status Filled(size_t count);
   // The sink said "not now".
   bool held() const { return held_; }
@@ -98,11 +99,11 @@ class MeshReader {
   void Advance(size_t count);
 
   MeshSink& sink_;
-  std::vector<std::byte> staging_;  // from the first Room on: over most connections little comes
+  std::vector<std::byte> staging_;  // allocated by the first Room: most connections receive little
   size_t begin_ = 0, end_ = 0;      // unread bytes in staging_
   MeshFrame frame_;
   MeshPlace place_;
-  size_t in_window_ = 0;  // bytes of the payload that lie at place_
+  size_t in_window_ = 0;  // bytes of the payload at place_
   size_t left_ = 0;       // of frame_'s payload
   bool in_payload_ = false;
   bool held_ = false;

@@ -1,4 +1,4 @@
-// MeshHandle: one Send or Receive of a Mesh under way.
+// MeshHandle: one Send or Receive of a Mesh in progress.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_HANDLE_H_
 #define HVD_RUNTIME_NET_MESH_MESH_HANDLE_H_
 
@@ -11,9 +11,9 @@ namespace hvd {
 
 class Mesh;
 
-// Dropping it gives the transfer up. When bytes of it are under way, that costs the connection, so
-// that no thread touches its memory afterwards. Not used by two threads at once; gone before the
-// mesh.
+// Dropping it cancels the transfer, which closes the connection if some of its bytes are in flight,
+// so that no thread touches its memory afterwards. Not used by two threads at once; the mesh
+// outlives it.
 class MeshHandle {
  public:
   MeshHandle() = default;

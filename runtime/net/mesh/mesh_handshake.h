@@ -1,14 +1,14 @@
 // How two processes of a job prove to each other that they hold the job's key, before anything else
-// is said. Neither the key nor anything that depends on it alone goes over the wire, and whoever
-// cannot prove the key is told nothing:
+// is sent. Neither the key nor anything that depends on it alone goes over the wire, and a peer
+// that cannot prove the key is sent nothing:
 //
 //   initiator: hello   magic, version, generation, both ranks, stripe, nonce, MAC over all of it
 //   responder: (after checking it) nonce, MAC over the hello and both nonces
 //   initiator: (after checking it) another MAC over the same; frames follow at once
 //
-// HMAC-SHA256 with a label per message. Both ends then know keys for this connection that nobody
-// else does, one for each direction; who has use for them seals what follows (sealed_records.h).
-// Pure but for the random numbers: bytes go in and out, a few and a fixed number.
+// HMAC-SHA256 with a label per message. Both ends then share secret keys for this connection, one
+// for each direction, with which they may seal what follows (sealed_records.h). Pure except for
+// random numbers: a small, fixed number of bytes in and out.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_HANDSHAKE_H_
 #define HVD_RUNTIME_NET_MESH_MESH_HANDSHAKE_H_
 
@@ -35,7 +35,7 @@ struct MeshRoute {
   auto operator<=>(const MeshRoute&) const = default;
 };
 
-// As getrandom(2): how many bytes were had, or -1 and errno.
+// As getrandom(2): returns the number of bytes, or -1 and errno.
 using RandomBytes = ssize_t (*)(void* to, size_t bytes);
 ssize_t SystemRandomBytes(void* to, size_t bytes);
 
@@ -46,9 +46,8 @@ struct MeshIdentity {
   RandomBytes random_bytes = SystemRandomBytes;
 };
 
-// 32 bytes each, of one connection: no other one, and neither direction, has them as well. By
-// HKDF-SHA256 (RFC 5869) from the job's key, with all that was said in the handshake, both nonces
-// among it, as the salt.
+// 32 bytes each, unique to one direction of one connection. By HKDF-SHA256 (RFC 5869) from the
+// job's key, with the whole handshake, including both nonces, as the salt.
 struct MeshSessionKeys {
   std::string from_initiator, from_responder;
 };
@@ -61,16 +60,16 @@ class MeshInitiator {
  public:
   MeshInitiator(const MeshIdentity& identity, uint32_t peer, uint32_t stripe = 0);
 
-  // Not ok: there is no hello, because the system has no random numbers for it.
+  // Not ok: no hello, because the system gave no random numbers.
   const Status& status() const { return status_; }
   // Sent first.
   const std::string& hello() const { return hello_; }
-  // How many bytes of the answer are missing; no more than these may be read.
+  // How many bytes of the answer are missing; read no more than these.
   size_t Wanted() const;
-  // The proof to be sent, once the answer is whole; until then nothing. Not ok: the other side is
-  // none of ours.
+  // The proof to send once the answer is complete; until then nothing. Not ok: the other side has
+  // not proven the key.
   Result<std::string> Receive(std::string_view bytes);
-  // Once the answer is whole and right.
+  // Once the answer is complete and correct.
   MeshSessionKeys SessionKeys() const;
 
  private:
@@ -86,13 +85,13 @@ class MeshResponder {
   explicit MeshResponder(const MeshIdentity& identity) : identity_(identity) {}
 
   size_t Wanted() const;
-  // Returns the bytes to be sent now, perhaps none. Not ok: close without a word.
+  // Returns the bytes to send now, if any. Not ok: close without an answer.
   Result<std::string> Receive(std::string_view bytes);
-  // The peer: named in a hello with the job's key, and proven to be no old one once Wanted() is 0.
+  // The peer, from a hello with the job's key; proven not to be a replay once Wanted() is 0.
   bool greeted() const { return !nonce_.empty(); }
   uint32_t peer() const { return from_.rank; }
   MeshRoute from() const { return from_; }
-  // Once Wanted() is 0 and nothing was wrong.
+  // Once Wanted() is 0 without an error.
   MeshSessionKeys SessionKeys() const;
 
  private:

@@ -23,7 +23,7 @@ struct MeshConnection {
   UniqueFd socket;
   MeshOutbox outbox;
   MeshReader reader;
-  uint32_t events = 0;  // for which the epoll looks
+  uint32_t events = 0;  // watched by the epoll
   bool watched = true;  // by the epoll
 };
 
@@ -59,13 +59,13 @@ struct MeshPeer {
   MeshInbox inbox;
   MeshConnection out, in;      // dialled by this process; by the peer
   MeshConnection* last = &in;  // over which something came last
-  std::string address;         // the last one that we saw it at
+  std::string address;         // the last known one
   Dial dial = Dial::kNone;
-  bool in_ended = false;  // the end of the peer is being found out
+  bool in_ended = false;  // EndOfIncoming was called
   bool queued = false;    // MeshPeers::Begin has something to move
   bool owes = false;      // an acknowledgement over `in`
   uint64_t moved = 0;     // bytes, in both directions
-  Status lost;            // not ok: nothing comes or goes any more
+  Status lost;            // not ok: no more traffic
 };
 
 }  // namespace hvd

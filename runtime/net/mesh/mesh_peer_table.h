@@ -24,9 +24,9 @@ class MeshPeerTable {
   explicit MeshPeerTable(const MeshPeerOptions& options) : options_(options) {}
 
   MeshPeer& Of(MeshRoute route);
-  // nullptr: nothing was sent to it or came from it.
+  // nullptr: nothing was sent to or received from it.
   MeshPeer* Find(MeshRoute route);
-  // The first stripe of the only rank that there are connections with; null where there are others.
+  // The first stripe of the only rank with connections; null if there are several.
   MeshPeer* FindOnly();
   std::vector<MeshPeer*> StripesOf(uint32_t rank);
   // The stripes of each rank.
@@ -40,16 +40,16 @@ class MeshPeerTable {
   // In a forked child: closes every descriptor and touches nothing else.
   void CloseInForkedChild();
 
-  // Something has come over the connection that this process answers over: the kernel acknowledges
-  // it with the answer.
+  // Something arrived over the connection on which this process answers: the kernel acknowledges it
+  // with the answer.
   void Owe(MeshPeer& peer) { peer.owes = owes_ = true; }
-  // Acknowledges that at once, where no answer is to come soon. For the kernel of the peer, bytes
-  // are under way until they are acknowledged, and from that it knows how fast the link is.
+  // Acknowledges that at once, if no answer will follow soon. To the peer's kernel bytes are in
+  // flight until they are acknowledged, from which it computes the speed of the link.
   void Acknowledge();
 
-  // How fast bytes went to the peers, by rank in ascending order.
+  // How fast bytes went to the peers, in ascending order of rank.
   std::vector<MeshLink> Links() const;
-  // So many bytes came from the peer or went to it.
+  // This many bytes moved from or to the peer.
   void NoteMoved(MeshPeer& peer, size_t bytes) {
     moved_ += bytes;
     peer.moved += bytes;
@@ -57,7 +57,7 @@ class MeshPeerTable {
   // Bytes so far, in both directions: with all, and with the group.
   uint64_t moved() const { return moved_; }
   uint64_t MovedWith(std::span<const uint32_t> group);
-  // The peer is lost, other than by leaving in peace.
+  // A peer is lost, other than by a goodbye.
   void NoteLoss() { ++losses_; }
   // The first such loss in the group.
   Status LossIn(std::span<const uint32_t> group);

@@ -22,11 +22,11 @@ namespace hvd {
 class MeshPeersOwner {
  public:
   virtual ~MeshPeersOwner() = default;
-  // Something is to be sent to a peer for the first time; ends in Attach or Lose.
+  // Called for the first send to a peer; ends in Attach or Lose.
   virtual void Dial(MeshRoute to) = 0;
-  // This peer has said hello to us, and its handshake goes on.
+  // This peer's handshake with us has begun and not ended.
   virtual bool Expects(MeshRoute from) const = 0;
-  // A peer has ended the work of all, and says why.
+  // A peer has aborted the work of all, and why.
   virtual void GaveUp(const std::string& why) = 0;
 };
 
@@ -38,8 +38,8 @@ class MeshPeers {
 
   MeshPeerTable& table() { return table_; }
 
-  // The transfers stay until they are done or given up; one that is done already begins nothing.
-  // All that can go to a peer at once goes in one system call.
+  // The transfers must stay valid until done or cancelled; a finished one begins nothing. All that
+  // can go to a peer at once goes in one system call.
   void Begin(std::span<MeshTransfer* const> transfers);
   void GiveUp(MeshTransfer* transfer);
 
@@ -47,27 +47,27 @@ class MeshPeers {
   void Attach(uint32_t rank, UniqueFd socket, const MeshGreeting& greeting);
   void HandleIncoming(MeshRoute route, uint32_t events);
   void HandleOutgoing(MeshRoute route, uint32_t events);
-  // Where something came last, up to the end of this transfer.
+  // Reads the connection that last delivered something, up to the end of this transfer.
   void ReadFor(MeshPeer& peer, const MeshTransfer& until) { Read(peer, *peer.last, &until); }
 
-  // With all its stripes. Where it left in peace, each connection says so, and its last messages
-  // may be on any: then only this stripe and those without a connection are lost.
+  // With all its stripes. If it left with a goodbye, each connection carries one, and its last
+  // messages may be on any: then only this stripe and those without a connection are lost.
   void Lose(MeshPeer& peer, const Status& why);
   void LoseAll(const Status& why);
-  // Peers that closed our connection to them before theirs to us was through its handshake, once
-  // that is over.
+  // Loses peers that closed our connection to them before the handshake of theirs to us ended, once
+  // it has.
   void LoseLate();
-  // Loses the peers of whose hosts nothing was heard for kSilenceLost; the others that are silent
-  // are returned, from kReportedSilence on.
+  // Loses the peers whose hosts were silent for kSilenceLost; returns those silent for at least
+  // kReportedSilence.
   std::vector<MeshSilence> LoseSilent();
-  // `why`: "" when this process leaves in peace.
+  // `why`: "" if this process just leaves.
   void SendGoodbye(const std::string& why);
 
  private:
   MeshOutbox& OutboxFor(MeshPeer& peer, const MeshTransfer& transfer) const;
   void Queue(MeshTransfer* transfer);
   void BeginReceiveOfAny(MeshTransfer* transfer);
-  // `until`: null to read all that has come.
+  // `until`: null to read all that has arrived.
   void Read(MeshPeer& peer, MeshConnection& from, const MeshTransfer* until);
   bool ReadSome(MeshPeer& peer, MeshConnection& from, const MeshTransfer* until);
   void ReadHeld(MeshPeer& peer);

@@ -1,5 +1,5 @@
-// MeshReactor: everything of a mesh but its threads and waits: connections, messages, peers that
-// come and are lost. No thread and no clock: every call needs the mesh's lock.
+// MeshReactor: a mesh without its threads and waits: connections, messages, new and lost peers. No
+// thread and no clock: every call needs the mesh's lock.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_REACTOR_H_
 #define HVD_RUNTIME_NET_MESH_MESH_REACTOR_H_
 
@@ -29,7 +29,7 @@ struct MeshReactorOptions {
   bool proves_ways = false;    // likewise
   int epoll = -1;
   int kick = -1;  // an eventfd that ends an epoll_wait
-  // Asks where this peer listens; the answer goes to Resolved.
+  // Looks up where this peer listens; the answer goes to Resolved.
   std::function<void(uint32_t)> resolve;
 };
 
@@ -38,21 +38,21 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   // `signs` outlives it.
   MeshReactor(MeshReactorOptions options, MeshListener listener, MeshSigns& signs);
 
-  // The transfers stay until they are done or given up.
+  // The transfers must stay valid until done or cancelled.
   void Begin(std::span<MeshTransfer* const> transfers);
   void GiveUp(MeshTransfer* transfer) { peers_.GiveUp(transfer); }
   // Reads from the peer that this receive waits for, without asking the epoll.
   void ReadFor(const MeshTransfer& transfer);
 
-  // The thread that drives is going to sleep.
+  // The driving thread is about to sleep.
   void Acknowledge() { peers_.table().Acknowledge(); }
-  // Handles the events that the epoll has returned, in any order; afterwards whatever is due.
+  // Handles the epoll's events, in any order; then whatever is due.
   void Handle(std::span<epoll_event> events, TimePoint now);
-  // When Handle has something to do without any event.
+  // When Handle has work without any event.
   TimePoint NextTick() const;
   void Resolved(uint32_t rank, const Result<MeshRecord>& record, TimePoint now);
 
-  // Ends all transfers, now and later, with `why`. Peers get `told`.
+  // Ends all transfers, now and later, with `why`. Sends `told` to the peers.
   void Abort(const Status& why, const std::string& told);
   void SendGoodbye() { peers_.SendGoodbye(""); }
   // In a forked child: closes every descriptor and touches nothing else.
@@ -63,7 +63,7 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   uint64_t MovedWith(std::span<const uint32_t> group) { return peers_.table().MovedWith(group); }
   // "rank 3 at 10.0.0.7:4242".
   std::string NameOf(uint32_t rank) { return peers_.table().Of({rank}).Name(); }
-  // Where the peer was reached last, without a port; empty: nowhere yet.
+  // Where the peer was last reached, without a port; empty: not yet.
   std::string AddressOf(uint32_t rank);
   // Where this process listens.
   const MeshRecord& record() const { return record_; }
@@ -86,7 +86,7 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   MeshSigns& signs_;
   MeshPeers peers_;
   MeshConnector connector_;
-  std::map<uint32_t, std::vector<MeshRoute>> asked_;  // those to be dialled, by rank
+  std::map<uint32_t, std::vector<MeshRoute>> asked_;  // to be dialled, by rank
   Status aborted_;
   TimePoint next_silence_look_{};
 };

@@ -1,5 +1,5 @@
-// Asks the directory where peers listen, in a thread of its own, because the directory blocks. The
-// thread exists from the first question on.
+// Looks up in the directory where peers listen, in a thread of its own, because the directory
+// blocks. The thread starts with the first question.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_RESOLVER_H_
 #define HVD_RUNTIME_NET_MESH_MESH_RESOLVER_H_
 
@@ -20,7 +20,7 @@ namespace hvd {
 
 // Where a rank of the mesh keeps its record.
 std::string MeshKvKey(uint32_t rank);
-// The rank whose record stands under this key; nothing when it is another key.
+// The rank whose record has this key; nothing for another key.
 std::optional<uint32_t> RankOfMeshKey(std::string_view key);
 
 class MeshResolver {
@@ -32,10 +32,9 @@ class MeshResolver {
       : directory_(directory), answer_(std::move(answer)) {}
   ~MeshResolver() { Stop(); }
 
-  // kAborted is the answer when the rank's record has not come by `deadline`.
+  // The answer is kAborted if the rank's record does not appear by `deadline`.
   void Ask(uint32_t rank, TimePoint deadline);
-  // No answer comes any more. Takes as long as a question of the directory, a tenth of a second at
-  // most.
+  // No more answers afterwards. Takes as long as one directory lookup, at most a tenth of a second.
   void Stop();
 
  private:
@@ -45,7 +44,7 @@ class MeshResolver {
   };
 
   void Run();
-  // False when the question is still open.
+  // False if the question is still open.
   bool TryOne(const Question& question);
 
   KvStore& directory_;

@@ -1,6 +1,6 @@
-// MeshTurns: which of the threads that wait in a mesh drives, that is, reads, writes and accepts
-// for all. The others sleep until it is their turn, or until they have what they wait for. The
-// thread of the mesh drives while no other thread waits. Every call needs the mesh's lock.
+// MeshTurns: which thread waiting in a mesh drives, that is, reads, writes and accepts for all. The
+// others sleep until their turn, or until their wait is over. The thread of the mesh drives while
+// no other thread waits. Every call needs the mesh's lock.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_TURNS_H_
 #define HVD_RUNTIME_NET_MESH_MESH_TURNS_H_
 
@@ -15,18 +15,18 @@
 
 namespace hvd {
 
-// A thread that waits.
+// A waiting thread.
 struct MeshWaiter {
-  // It waits for nothing.
+  // It does not wait.
   bool only_looks() const { return deadline == TimePoint{}; }
-  // The transfer that is still to come, or the one that failed; nullptr when all is well.
+  // The next unfinished or failed transfer; nullptr if all have succeeded.
   const MeshTransfer* Awaited();
 
-  std::span<MeshHandle> handles = {};   // without those at the front that are done
+  std::span<MeshHandle> handles = {};   // without the finished ones at the front
   const MeshTransfer* alone = nullptr;  // instead of them
   TimePoint deadline = {};
-  bool patient = false;  // wakeable, and gladly lets others drive
-  bool spins = true;     // as MeshOptions::spin says
+  bool patient = false;  // wakeable, and hands over driving to others
+  bool spins = true;     // for MeshOptions::spin
   bool returns = false;  // MeshAfter::kReturns
   std::span<const uint32_t> group = {};
   std::condition_variable turn = {};  // it drives now, or must return
@@ -34,26 +34,26 @@ struct MeshWaiter {
 
 class MeshTurns {
  public:
-  // A wait begins: the thread of the mesh stands back for a while.
+  // A wait begins: the thread of the mesh stands aside for a while.
   void NoteWait() { ++waits_; }
-  // True when this thread drives, which it does if no other one did.
+  // True if this thread drives, which it does if no other did.
   bool Take(MeshWaiter& waiter);
   const MeshWaiter* driver() const { return driver_; }
   MeshWaiter* driver() { return driver_; }
-  // True, once, when the driver has to be woken because it is patient and this thread is not.
+  // True, once, if the driver has to be woken because it is patient and this thread is not.
   bool AsksForHandOver(const MeshWaiter& waiter);
-  // The driver is to let another thread drive.
+  // The driver should hand over to another thread.
   bool hand_over() const { return hand_over_; }
   // Sleeps until it is this thread's turn, until it must return, or until its deadline.
   void Sleep(MeshWaiter& waiter, MutexLock& lock);
-  // The driver is done, or lets another one drive: one that waits for data, if there is any.
+  // The driver is done or hands over: to a thread that waits for data, if any.
   void PassOn();
-  // The driver is done and soon back: only one that waits for data drives meanwhile.
+  // The driver is done and soon back: meanwhile only a thread that waits for data may drive.
   void Pause();
   const std::vector<MeshWaiter*>& sleepers() const { return sleepers_; }
 
-  // For the thread of the mesh. kServe: no other thread drives or has done so lately. kAgain: it
-  // has rested until the last one was done. kPause: it is to come back in a moment.
+  // For the thread of the mesh. kServe: no other thread drives or has recently. kAgain: it has
+  // rested until the last one was done. kPause: call again in a moment.
   enum class Turn : uint8_t { kServe, kAgain, kPause };
   Turn StandBack(MutexLock& lock);
   // No wait has begun since StandBack returned false.

@@ -1,4 +1,4 @@
-// The kernel's knowledge of how fast bytes went from this process to a peer, and how far it is.
+// What the kernel knows about a link to a peer: throughput and round trip.
 #ifndef HVD_RUNTIME_NET_MESH_SIGNS_MESH_LINK_H_
 #define HVD_RUNTIME_NET_MESH_SIGNS_MESH_LINK_H_
 
@@ -6,21 +6,21 @@
 
 namespace hvd {
 
-// Bytes and time are sums over the life of a connection.
+// Bytes and time are totals over the life of a connection.
 struct MeshLink {
   uint32_t rank = 0;   // the peer
-  uint64_t bytes = 0;  // that it has acknowledged
-  // In which there was something to send and the peer had room for it, in microseconds.
+  uint64_t bytes = 0;  // acknowledged by the peer
+  // Time with something to send and room at the peer, in microseconds.
   uint64_t busy_us = 0;
-  uint64_t round_trip_us = 0;  // the least in the last minutes; 0: not known
+  uint64_t round_trip_us = 0;  // the minimum of the last minutes; 0: unknown
 };
 
-// Asks the kernel (tcp_info). Nothing is known of a socket that is no TCP connection, or by a
-// kernel before 4.10.
+// Queries the kernel (tcp_info). Nothing is known for other than TCP sockets, or before kernel
+// 4.10.
 MeshLink LinkOver(int socket, uint32_t rank);
 
-// The acknowledgement of all that this connection has brought goes out, and does not wait for data
-// to go with: for the peer's kernel the link is busy until it arrives.
+// Acknowledges everything received on this connection now, without waiting for data to carry it: to
+// the peer's kernel the link is busy until then.
 void AcknowledgeNow(int socket);
 
 }  // namespace hvd

@@ -1,6 +1,5 @@
-// MeshSigns: the facts that a mesh found out about its peers when it looked last: which ones are
-// silent, and how fast the links to them are. Any thread, so that asking waits for no thread that
-// drives the mesh.
+// MeshSigns: what a mesh last observed about its peers: which are silent, and how fast their links
+// are. From any thread, without waiting for the thread that drives the mesh.
 #ifndef HVD_RUNTIME_NET_MESH_SIGNS_MESH_SIGNS_H_
 #define HVD_RUNTIME_NET_MESH_SIGNS_MESH_SIGNS_H_
 

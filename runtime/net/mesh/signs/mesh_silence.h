@@ -1,9 +1,9 @@
-// When is a peer gone that has not said so? Not when its process moves nothing: a stopped process,
-// or one that computes, has a kernel that goes on acknowledging. Gone is a peer whose kernel
-// answers nothing any more, on no connection of the pair.
+// When a peer that has not said goodbye counts as lost: not if its process moves nothing, because
+// the kernel of a stopped or computing process still acknowledges, but if its kernel no longer
+// answers on any connection of the pair.
 //
 // So TCP_USER_TIMEOUT is of no use here: it also ends a connection whose peer keeps its window
-// shut, which is what the kernel of a stopped process does once its buffers are full.
+// closed, as the kernel of a stopped process does once its buffers are full.
 #ifndef HVD_RUNTIME_NET_MESH_SIGNS_MESH_SILENCE_H_
 #define HVD_RUNTIME_NET_MESH_SIGNS_MESH_SILENCE_H_
 
@@ -14,24 +14,23 @@
 
 namespace hvd {
 
-// From here on a silence is worth telling; from there on the peer is lost.
+// From the first on a silence is reported; from the second on the peer is lost.
 inline constexpr Duration kReportedSilence = std::chrono::seconds(3);
 inline constexpr Duration kSilenceLost = std::chrono::seconds(30);
-// How often to look.
+// How often to check.
 inline constexpr Duration kSilenceLook = std::chrono::seconds(1);
 
-// The kernel's knowledge of one connection.
+// What the kernel knows about one connection.
 struct ConnectionSigns {
   Duration quiet{};         // since anything came from the other side: data or an acknowledgement
-  uint32_t unanswered = 0;  // segments sent again, keep-alives and window probes since then
+  uint32_t unanswered = 0;  // retransmissions, keep-alives and window probes since then
 };
 
 // How long the other side of a pair has been silent: since it was last heard on any connection, if
-// one of them has asked again and again since; otherwise zero. A single lost packet, or two, make
-// no silence. Pure.
+// one has probed it repeatedly since; otherwise zero. One or two lost packets are no silence. Pure.
 Duration SilenceOf(std::span<const ConnectionSigns> connections);
 
-// Asks the kernel. Nothing is known of a socket that is no TCP connection: it was heard just now.
+// Queries the kernel. A socket that is not TCP counts as heard just now.
 ConnectionSigns SignsOf(int socket);
 
 struct MeshSilence {
