@@ -143,7 +143,7 @@ Express::Sight Express::Look() {
 }
 
 // All members have announced the round, and their payloads lie in the streams. False where the
-// backend refuses it, as it will do again on the common way.
+// backend refuses it, as it will do again on the normal path.
 bool Express::Combine() {
   CollectiveCall& call = name_->calls[0];
   call.input = spec_->tensor.input;

@@ -1,5 +1,5 @@
 // Passes every call on to another backend and counts the operations that were prepared: those that
-// did not take the engine's short way.
+// did not take the engine's fast path.
 #ifndef HVD_TEST_FAKES_COUNTING_BACKEND_H_
 #define HVD_TEST_FAKES_COUNTING_BACKEND_H_
 

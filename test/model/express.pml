@@ -1,9 +1,9 @@
-/* Two ways through one stream: each rank takes the short way (runtime/core/express.h) or the common one in each round, by
- * itself, and may leave the short way for the common one while it waits. See "The short way" in
+/* Two paths through one stream: each rank takes the fast path (runtime/core/express.h) or the normal one in each round, by
+ * itself, and may leave the fast path for the normal one while it waits. See "The fast path" in
  * runtime/core/AGREEMENT.md.
  *
  * Ranks submit two names in an order of their own: A and B in each of ROUNDS rounds, the second before the first is over
- * where it goes the common way. A record is a name and the round that it is for; the model's receivers do not know the
+ * where it takes the normal path. A record is a name and the round that it is for; the model's receivers do not know the
  * round and must find it right. */
 #ifndef RANKS
 #define RANKS 2
@@ -15,13 +15,13 @@
 #define LOOK_AT_THE_NAME 1   /* 0: any record of a peer counts as its announcement of this name */
 #endif
 #ifndef LEAVE_THEM_THERE
-#define LEAVE_THEM_THERE 1   /* 0: the short way consumes what it has seen, and then forgets it when it is left */
+#define LEAVE_THEM_THERE 1   /* 0: the fast path consumes what it has seen, and then forgets it when it is left */
 #endif
 #ifndef ONLY_FRESH
-#define ONLY_FRESH 1         /* 0: the short way is also taken where the common one has received a part of the round */
+#define ONLY_FRESH 1         /* 0: the fast path is also taken where the normal one has received a part of the round */
 #endif
 #ifndef SETTLE
-#define SETTLE 1             /* 0: a second operation begins while a round is open on the short way */
+#define SETTLE 1             /* 0: a second operation begins while a round is open on the fast path */
 #endif
 #define A 0
 #define B 1
@@ -97,7 +97,7 @@ proctype Rank(byte me) {
   do
   :: left[A] == 0 && left[B] == 0 && !pending[A] && !pending[B] -> break
 
-  /* The common way: submit, and wait later. */
+  /* The normal path: submit, and wait later. */
   :: left[A] > 0 && !pending[A] -> left[A]--; pending[A] = 1; announce(A); start_if_ready(A)
   :: left[B] > 0 && !pending[B] -> left[B]--; pending[B] = 1; announce(B); start_if_ready(B)
 
@@ -111,7 +111,7 @@ proctype Rank(byte me) {
      receive(peer); start_if_ready(A); start_if_ready(B)
 #endif
 
-  /* The short way with A. Whatever else the rank has in flight waits in the tables meanwhile. */
+  /* The fast path with A. Whatever else the rank has in flight waits in the tables meanwhile. */
   :: left[A] > 0 && !pending[A] && (!ONLY_FRESH || !ANY_HERE(A)) ->
      left[A]--;
      announce(A);

@@ -1,4 +1,4 @@
-// The short way of repeated small operations (Express) against the common one: each rank takes one
+// The fast path of repeated small operations (Express) against the normal one: each rank takes one
 // of them in each round, by itself, and the program sees no difference. Runs on shared memory and
 // on the inproc model.
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ class ExpressContract : public ::testing::TestWithParam<std::tuple<Transport, ui
   uint32_t size() const { return std::get<1>(GetParam()); }
 };
 
-// A world in which the common way is counted.
+// A world in which the normal path is counted.
 class CountedWorld {
  public:
   CountedWorld(Transport transport, uint32_t size,
@@ -40,7 +40,7 @@ class CountedWorld {
           return std::make_unique<CountingBackend>(inner, &prepared_[made_++]);
         }) {}
   WorldOfThreads* operator->() { return &world_; }
-  // Operations of the rank that took the common way so far.
+  // Operations of the rank that took the normal path so far.
   int common(uint32_t rank) const { return prepared_[rank]; }
 
  private:
@@ -69,7 +69,7 @@ std::vector<float> SumInRankOrder(const std::vector<std::vector<float>>& inputs)
   return sum;
 }
 
-// A rank that has to sleep, as its neighbours have no core, takes the common way in that round: on
+// A rank that has to sleep, as its neighbours have no core, takes the normal path in that round: on
 // a busy machine all may sleep in each of a batch.
 TEST_P(ExpressContract, RepeatedSmallOperationsTakeIt) {
   constexpr int kRounds = 300, kMostBatches = 30;
@@ -258,7 +258,7 @@ TEST_P(ExpressContract, ScattersSumsAsOnTheCommonWay) {
   });
 }
 
-// One step of a rank's program: the same operations on all ranks, each by a way of the rank's own.
+// One step of a rank's program: the same operations on all ranks, each by a path of the rank's own.
 class Steps {
  public:
   Steps(WorldOfThreads& world, Transport transport, uint32_t rank)
