@@ -24,7 +24,7 @@ class Peers {
   virtual size_t max_record() const = 0;
 
   // Room for a record of `bytes` (at most max_record()), 8-byte aligned; empty while a peer has not
-  // read enough yet. A peer that has left reads nothing more and delays nobody.
+  // read enough yet. A peer that has left reads nothing more and delays no one.
   virtual std::span<std::byte> Reserve(size_t bytes) = 0;
   // Publishes the record reserved last and wakes peers that sleep.
   virtual void Commit() = 0;

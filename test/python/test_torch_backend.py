@@ -205,7 +205,7 @@ def test_a_dropped_work_is_waited_for_until_patience_ends_once(group, monkeypatc
     monkeypatch.setattr(made, '_submit', kept)
     monkeypatch.setattr(_library, 'lib', lambda: Answers(
         hvd_wait=lambda handle, slice_ms: _library.OK if go_on.wait(slice_ms / 1000) else _library.IN_PROGRESS))
-    monkeypatch.setattr(group_work._Patience, 'left_ms', 50)
+    monkeypatch.setattr(group_work.Operation, 'patience_ms', 50)
     for value in (1., 2., 3.):
         made.allreduce([torch.full((3,), value)], None)
     said = capfd.readouterr().err

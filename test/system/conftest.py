@@ -112,6 +112,11 @@ def wait_until(what, condition, limit=QUIET_S, told=lambda: ""):
         time.sleep(0.01)
 
 
+def is_full(writer):
+    """Whether a pipe takes no more. Not by its bytes: short writes fill its pages with gaps."""
+    return not select.select([], [writer], [], 0)[1]
+
+
 def read_some(stream, size=65536, limit=DEADLINE):
     """The next bytes out of a pipe or terminal; b"" at its end."""
     fd = stream if isinstance(stream, int) else stream.fileno()

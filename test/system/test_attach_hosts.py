@@ -1,17 +1,14 @@
 """hvdrun attach -H over a real sshd whose connections break: what was printed is shown whole and once."""
 
-import array
-import fcntl
 import os
 import random
 import re
 import signal
 import subprocess
-import termios
 import time
 
 import pytest
-from conftest import DEADLINE, hvdrun_path, kill, wait_until
+from conftest import DEADLINE, hvdrun_path, is_full, kill, wait_until
 from host_rig import WHY_NOT, HostRig
 from test_detached_jobs import Detached, lines_of
 
@@ -173,26 +170,13 @@ def test_after_a_connection_that_broke_another_machine_misses_nothing(far, rig):
     assert text.endswith(rest[:again])
 
 
-def waiting_in(pipe):
-    count = array.array("i", [0])
-    fcntl.ioctl(pipe, termios.FIONREAD, count)
-    return count[0]
-
-
-def is_full(pipe):
-    """Nothing is written any more: short writes fill its pages with gaps."""
-    before = waiting_in(pipe)
-    time.sleep(0.3)
-    return before == waiting_in(pipe) > 16 << 10
-
-
 @pytest.mark.parametrize("end", ["connection", "Ctrl-C", "kill"])
 def test_what_a_slow_reader_has_not_taken_is_shown_later(far, rig, end):
     """hvdrun attach train-1 -H node1 | less, and nobody reads."""
     reader, writer = os.pipe()
     viewer = far.attach(stdout=writer)
+    wait_until("the pipe is full", lambda: is_full(writer))
     os.close(writer)
-    wait_until("the pipe is full", lambda: is_full(reader))
     if end == "connection":
         rig.hosts[0].kill_sshd()
     else:

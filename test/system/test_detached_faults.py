@@ -5,14 +5,13 @@ import json
 import os
 import pty
 import re
-import select
 import shutil
 import signal
 import subprocess
 import time
 
 import pytest
-from conftest import DEADLINE, REPO, hvdrun_path, is_alive, kill, wait_until
+from conftest import DEADLINE, REPO, hvdrun_path, is_alive, is_full, kill, wait_until
 from test_detached_jobs import counting, detached, lines_of, until  # noqa: F401
 
 needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
@@ -135,8 +134,7 @@ def test_a_reader_that_stops_reading_does_not_hold_ctrl_c(detached, tmp_path, ve
     (tmp_path / "go").write_text("")
     reader, writer = os.pipe()
     watching = detached.popen(verb, *(["-f"] if verb == "logs" else []), name, stdout=writer)
-    # Not by its bytes: short writes fill its pages with gaps.
-    wait_until("the pipe is full", lambda: not select.select([], [writer], [], 0)[1])
+    wait_until("the pipe is full", lambda: is_full(writer))
     os.close(writer)
     watching.send_signal(sent)
     try:

@@ -3,7 +3,7 @@
 // hvdrun doctor.
 //
 // One of the two hosts leads: it sends small messages, which are echoed, and then bursts of
-// doubling size until one takes 0.3 s or 32 MiB have been sent. Then the other one sends bursts.
+// doubling size until one takes 0.3 s or 32 MiB have been sent. Then the other host sends bursts.
 // Gives up after 3 s without expected bytes, which detects routes that pass small messages only.
 //
 // Has its own thread; call all functions from one other thread.

@@ -21,7 +21,7 @@
 namespace hvd {
 
 // Connections of nodes that wait for an order; they outlive the io_context of a job, so that the
-// nodes can be told of its end.
+// nodes can be informed of its end.
 struct WaitingNodes {
   std::string key;  // of the group
   uint16_t port = 0;

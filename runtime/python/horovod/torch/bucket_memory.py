@@ -19,20 +19,19 @@ _WORTH_BYTES = 64 << 10
 def move_if_bucket(tensor):
     """Moves a tensor that somebody wants to reduce, if it is a bucket that has not been moved. For the method that c10d calls.
 
-    A bucket comes from C++ in the middle of backward(), so that the caller's frame is that of autograd; calls of scripts, of hooks and of
-    functional collectives have frames of their own. It fills its storage.
+    A bucket fills its storage, and comes from C++ in the middle of backward().
     """
-    if _IS_POSSIBLE and tensor.nbytes >= _WORTH_BYTES and _module_of_caller(2) == 'torch.autograd.graph' and (
-            tensor.untyped_storage().nbytes() == tensor.nbytes):
+    if _IS_POSSIBLE and tensor.nbytes >= _WORTH_BYTES and _is_called_by_autograd() and tensor.untyped_storage().nbytes() == tensor.nbytes:
         _move(tensor)
 
 
-def _module_of_caller(depth):
-    """Of the function so many frames above the one that asks; None: C++ has called that one in a thread of its own."""
+def _is_called_by_autograd():
+    """Whether C++ has called the method that calls move_if_bucket(), in the middle of backward(): the frame above it is that of autograd
+    then. Calls of scripts, of hooks and of functional collectives have frames of their own, and a thread of C++ has none."""
     try:
-        return sys._getframe(depth + 1).f_globals.get('__name__')
+        return sys._getframe(3).f_globals.get('__name__') == 'torch.autograd.graph'
     except ValueError:
-        return None
+        return False
 
 
 def _move(bucket):

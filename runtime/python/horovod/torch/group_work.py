@@ -57,6 +57,8 @@ class Operation:
             the order of their numbers (`lane`).
     """
 
+    patience_ms = _DROPPED_MS  # of all: for how long drop() may still wait
+
     def __init__(self, group, number, what, handle, outputs, kept=None, finish=None, room=None, slots=None, names=1):
         self.group = group
         self.number = number
@@ -133,7 +135,7 @@ class Operation:
         """Nobody can wait for it any more, so this does: what the script does next may read the result. Other backends finish meanwhile, more
         often than not. After _DROPPED_MS, which may be this rank's fault, the completing thread goes on with it."""
         if self.handle is not None and self.future is None:
-            patience_ms = 0 if _completer.is_this_thread() else _Patience.left_ms
+            patience_ms = 0 if _completer.is_this_thread() else Operation.patience_ms
             try:
                 is_over = self.end_within(patience_ms, None, None)
             except RuntimeError:  # error has it
@@ -141,7 +143,7 @@ class Operation:
             if not is_over:
                 self.complete_later()
             if not is_over and patience_ms:
-                _Patience.left_ms = 0
+                Operation.patience_ms = 0
                 self._say('goes on, {:g} s after the script dropped its work without a wait(): what the script reads now may not be the '
                           'result. Keep what a call with async_op=True returns, and wait() for it.'.format(_DROPPED_MS / 1000))
         # After others the group cannot be used any more, and each call says why.
@@ -246,12 +248,6 @@ class Operation:
                     'middle. hvdrun names them after --stall-check-warning-time-seconds; a longer limit is the argument timeout of '
                     'init_process_group and new_group.').format(self.what, self.number, self.group.describe(), limit, self.group.world_rank())
         return RuntimeError(sentence)
-
-
-class _Patience:
-    """How long drops may still wait."""
-
-    left_ms = _DROPPED_MS
 
 
 class Work(_C10dWork):
