@@ -201,13 +201,16 @@ class Job:
                     return entry[len(b"HVD_JOB_ID=") :].decode()
         return None
 
+    def kill_all(self):
+        """Until none is left: what a worker starts while its agent is killed outlives the first round."""
+        wait_until("the end of what was killed", lambda: not [kill(pid) for pid in self.processes()])
+
     def finish(self, limit=DEADLINE):
         """Waits for the end; returns the exit code, fills out and err."""
         try:
             out, err = self.process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            for pid in self.processes():
-                kill(pid)
+            self.kill_all()
             pytest.fail("hvdrun did not end")
         self.out = (out or b"").decode(errors="surrogateescape")
         self.err = (err or b"").decode(errors="surrogateescape")
@@ -229,25 +232,27 @@ class Job:
                 assert job_id.encode() not in read_proc(pid, "environ")
 
 
-def dead_jobs():
-    """Ids of the jobs of which processes are left, but no agent or warden."""
-    jobs, kept = set(), set()
+def jobs_here():
+    """Ids of the jobs of which processes run."""
+    jobs = set()
     for pid in pids():
-        words = read_proc(pid, "cmdline").split(b"\0")
-        if b"agent" in words and b"--job" in words[:-1]:
-            kept.add(words[words.index(b"--job") + 1])
         for variable in read_proc(pid, "environ").split(b"\0"):
             if variable.startswith(b"HVD_JOB_ID=") and is_alive(pid):
                 jobs.add(variable.partition(b"=")[2])
-    return jobs - kept
+    return jobs
 
 
 @pytest.fixture(autouse=True)
-def no_dead_job_for_the_next_test():
-    """The hvdrun of the next test would end them, and say so."""
+def no_job_for_the_next_test():
+    """Whose hvdrun would end what is left of a job that was killed as a whole, and say so."""
+    before = jobs_here()
     yield
-    if dead_jobs():
-        subprocess.run([hvdrun_path(), "ps"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    end = time.monotonic() + scaled(5)
+    while jobs_here() - before:
+        if time.monotonic() > end:
+            subprocess.run([hvdrun_path(), "ps"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            break
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -261,8 +266,7 @@ def start():
 
     yield begin
     for job in jobs:
-        for pid in job.processes():
-            kill(pid)
+        job.kill_all()
         job.process.wait()
         for stream in (job.process.stdout, job.process.stderr):
             if stream:
