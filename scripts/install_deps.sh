@@ -30,7 +30,7 @@ TEST_PACKAGES=(
 )
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
 CROSS_PACKAGES=(g++-aarch64-linux-gnu qemu-user qemu-user-static mmdebstrap arch-test)
-SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev llvm-19)
+SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev lld-19 llvm-19)
 VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist py-spy expecttest)  # py-spy reads stacks, expecttest is for PyTorch's own tests
 VENV_GIB=12
 TORCH_VENV="${HVD_TORCH_VENV:-$HOME/.cache/hvdrun/torch-venv}"
