@@ -14,7 +14,7 @@
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/channels/bundle/install_paths.h"
 #include "launcher/channels/bundle/package_sources.h"
-#include "timeline/chrome_text.h"
+#include "runtime/trace/chrome_text.h"
 
 namespace hvd {
 namespace {

@@ -15,9 +15,9 @@
 #include "launcher/process/jobs/local_jobs.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/text/format.h"
-#include "timeline/chrome_text.h"
-#include "timeline/ticks.h"
-#include "timeline/timeline_writer.h"
+#include "runtime/trace/chrome_text.h"
+#include "runtime/trace/ticks.h"
+#include "runtime/trace/timeline_writer.h"
 
 namespace hvd {
 namespace {

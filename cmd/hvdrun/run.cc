@@ -45,7 +45,7 @@
 #include "runtime/base/exit_status.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text/format.h"
-#include "timeline/trace_file.h"
+#include "runtime/trace/trace_file.h"
 
 namespace hvd {
 namespace {

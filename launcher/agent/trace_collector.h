@@ -19,9 +19,9 @@
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
 #include "runtime/segment/mapped_page.h"
-#include "timeline/ring_reader.h"
-#include "timeline/tick_clock.h"
-#include "timeline/ticks.h"
+#include "runtime/trace/ring_reader.h"
+#include "runtime/trace/tick_clock.h"
+#include "runtime/trace/ticks.h"
 
 namespace hvd {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "timeline/ring.h"
+#include "runtime/trace/ring.h"
 
 namespace hvd {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "timeline/event_names.h"
+#include "runtime/trace/event_names.h"
 
 namespace hvd {
 namespace {

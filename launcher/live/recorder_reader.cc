@@ -8,8 +8,8 @@
 #include "configs/message_text.h"
 #include "launcher/process/thread_state.h"
 #include "runtime/base/log.h"
-#include "timeline/ring_reader.h"
-#include "timeline/ticks.h"
+#include "runtime/trace/ring_reader.h"
+#include "runtime/trace/ticks.h"
 
 namespace hvd {
 namespace {

@@ -17,7 +17,7 @@
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
 #include "runtime/segment/mapped_page.h"
-#include "timeline/tick_clock.h"
+#include "runtime/trace/tick_clock.h"
 
 namespace hvd {
 

@@ -7,7 +7,7 @@
 #include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 #include "runtime/base/text/printable_text.h"
-#include "timeline/chrome_text.h"
+#include "runtime/trace/chrome_text.h"
 
 namespace hvd {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "autotune/step_model.h"
 #include "launcher/tuning/step_meter.h"
-#include "timeline/ring.h"
+#include "runtime/trace/ring.h"
 
 namespace hvd {
 

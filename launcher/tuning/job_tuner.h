@@ -24,8 +24,8 @@
 #include "launcher/tuning/tuning_memory.h"
 #include "runtime/base/clock.h"
 #include "runtime/segment/mapped_page.h"
-#include "timeline/ring_reader.h"
-#include "timeline/tick_clock.h"
+#include "runtime/trace/ring_reader.h"
+#include "runtime/trace/tick_clock.h"
 
 namespace hvd {
 

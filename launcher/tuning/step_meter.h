@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "timeline/ring.h"
+#include "runtime/trace/ring.h"
 
 namespace hvd {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "timeline/recorder.h"
+#include "runtime/trace/recorder.h"
 
 namespace hvd {
 namespace {

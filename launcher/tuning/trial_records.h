@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launcher/tuning/tuning_log.h"
-#include "timeline/ring.h"
+#include "runtime/trace/ring.h"
 
 namespace hvd {
 

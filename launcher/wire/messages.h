@@ -520,7 +520,7 @@ struct TraceBegun {
   uint64_t generation = 0;
   int64_t at_ns = 0;  // by the host's steady clock
 };
-// The records of a worker (timeline/FORMAT.md), its stamps in nanoseconds of the host's steady
+// The records of a worker (runtime/trace/FORMAT.md), its stamps in nanoseconds of the host's steady
 // clock.
 struct TraceRecords {
   uint32_t rank = 0;  // the worker

@@ -9,7 +9,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
-#include "timeline/ticks.h"
+#include "runtime/trace/ticks.h"
 
 namespace hvd {
 namespace {

@@ -15,9 +15,9 @@
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/bootstrap/bootstrap.h"
-#include "timeline/ring_reader.h"
-#include "timeline/tick_clock.h"
-#include "timeline/timeline_writer.h"
+#include "runtime/trace/ring_reader.h"
+#include "runtime/trace/tick_clock.h"
+#include "runtime/trace/timeline_writer.h"
 
 namespace hvd {
 

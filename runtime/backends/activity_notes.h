@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "timeline/activities.h"
-#include "timeline/ticks.h"
+#include "runtime/trace/activities.h"
+#include "runtime/trace/ticks.h"
 
 namespace hvd {
 

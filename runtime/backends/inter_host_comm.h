@@ -28,7 +28,7 @@
 #include "runtime/base/message_bytes.h"
 #include "runtime/base/status.h"
 #include "runtime/device/host_reduce.h"
-#include "timeline/activities.h"
+#include "runtime/trace/activities.h"
 
 namespace hvd {
 

@@ -8,7 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/core/state/name_table.h"
 #include "runtime/core/state/operation.h"
-#include "timeline/recorder.h"
+#include "runtime/trace/recorder.h"
 
 namespace hvd {
 

@@ -34,7 +34,7 @@ struct PageHeader {
   uint64_t ring_offset;   // within a block
   uint64_t ring_bytes;    // a power of two
   uint64_t trace_offset;  // within a block
-  uint64_t trace_bytes;   // of a trace ring (timeline/ring.h)
+  uint64_t trace_bytes;   // of a trace ring (runtime/trace/ring.h)
 
   // Written once, by the agent. 0: intact. 1: broken; broken_text is then complete.
   alignas(kCacheLine) std::atomic<uint32_t> broken;

@@ -19,8 +19,8 @@
 #include "launcher/tuning/job_tuner.h"
 #include "runtime/segment/job_page.h"
 #include "runtime/segment/shared_memory.h"
-#include "timeline/recorder.h"
-#include "timeline/tick_clock.h"
+#include "runtime/trace/recorder.h"
+#include "runtime/trace/tick_clock.h"
 
 namespace {
 

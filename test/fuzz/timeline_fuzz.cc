@@ -3,12 +3,12 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "runtime/trace/chrome_text.h"
+#include "runtime/trace/rank_events.h"
+#include "runtime/trace/recorder.h"
+#include "runtime/trace/ring_reader.h"
 #include "test/fuzz/seeds.h"
-#include "test/unit/timeline/ring_memory.h"
-#include "timeline/chrome_text.h"
-#include "timeline/rank_events.h"
-#include "timeline/recorder.h"
-#include "timeline/ring_reader.h"
+#include "test/unit/trace/ring_memory.h"
 
 namespace {
 using namespace hvd;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "runtime/base/text/format.h"
-#include "timeline/chrome_text.h"
+#include "runtime/trace/chrome_text.h"
 #include "timeline/convert/pid_table.h"
 
 namespace hvd {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/base/text/format.h"
-#include "timeline/chrome_text.h"
+#include "runtime/trace/chrome_text.h"
 #include "timeline/report/quantities.h"
 
 namespace hvd {

@@ -24,7 +24,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/status.h"
-#include "timeline/timeline_writer.h"
+#include "runtime/trace/timeline_writer.h"
 
 namespace hvd {
 

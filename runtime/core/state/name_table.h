@@ -22,7 +22,7 @@
 #include "runtime/base/status.h"
 #include "runtime/core/request/process_set.h"
 #include "runtime/core/request/request.h"
-#include "timeline/recorder.h"
+#include "runtime/trace/recorder.h"
 
 namespace hvd {
 

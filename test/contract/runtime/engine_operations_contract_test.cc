@@ -8,9 +8,9 @@
 #include <numeric>
 #include <optional>
 
+#include "runtime/trace/ring_reader.h"
 #include "test/fakes/world_of_threads.h"
-#include "test/unit/timeline/ring_memory.h"
-#include "timeline/ring_reader.h"
+#include "test/unit/trace/ring_memory.h"
 
 namespace hvd::test {
 namespace {

@@ -18,8 +18,8 @@
 #include "launcher/tuning/tuning_log.h"
 #include "runtime/base/read_file.h"
 #include "runtime/base/unique_fd.h"
+#include "runtime/trace/recorder.h"
 #include "test/fakes/temporary_folder.h"
-#include "timeline/recorder.h"
 
 namespace hvd {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launcher/tuning/tuned_axes.h"
-#include "timeline/rank_events.h"
+#include "runtime/trace/rank_events.h"
 
 namespace hvd {
 namespace {
