@@ -23,9 +23,7 @@
 #include "timeline/report/analysis.h"
 #include "timeline/report/facts_collector.h"
 #include "timeline/report/interval_lines.h"
-#include "timeline/report/report_json.h"
-#include "timeline/report/report_page.h"
-#include "timeline/report/report_text.h"
+#include "timeline/report/report_output.h"
 
 namespace hvd {
 namespace {

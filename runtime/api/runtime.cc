@@ -2,12 +2,13 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "runtime/api/engine_options.h"
-#include "runtime/api/world_environment.h"
 #include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/bootstrap/launcher_detection.h"
@@ -32,6 +33,29 @@ void SayWhatIsNotTuned(const World& world) {
   LogWarning(
       "HOROVOD_AUTOTUNE has no effect, because hvdrun did not start these ranks; "
       "'hvdrun --autotune -np 2 python train.py' tunes a job");
+}
+
+// Renews the environment variables from which scripts and other libraries read their rank and the
+// size of the world, in an elastic world; in other worlds they stay as the launcher set them. Only
+// variables that change are touched. The launcher sets all of them at the start, so that setenv does
+// not reallocate the environment while another thread reads it.
+void RenewEnvironment(const World& world) {
+  if (!world.ranks_change) return;
+  const struct {
+    const char* name;
+    uint32_t value;
+  } variables[] = {
+      {"HOROVOD_RANK", world.rank},
+      {"HOROVOD_SIZE", world.size},
+      {"HOROVOD_LOCAL_RANK", world.local_rank},
+      {"HOROVOD_LOCAL_SIZE", world.local_size},
+      {"HOROVOD_CROSS_RANK", world.cross_rank},
+      {"HOROVOD_CROSS_SIZE", world.cross_size},
+  };
+  for (const auto& variable : variables) {
+    const std::string value = std::to_string(variable.value);
+    if (GetEnv(variable.name) != value) (void)::setenv(variable.name, value.c_str(), 1);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Element types. Values as hvd_dtype in hvd.h.
+// Element types, with the values of hvd_dtype in hvd.h, and the operators of reductions.
 #ifndef HVD_RUNTIME_DEVICE_DTYPE_H_
 #define HVD_RUNTIME_DEVICE_DTYPE_H_
 
@@ -50,6 +50,9 @@ constexpr std::string_view NameOf(DType dtype) {
   if (dtype == DType::kInt128) return "int128";
   return static_cast<int>(dtype) < kDTypeCount ? kNames[static_cast<int>(dtype)] : "unknown";
 }
+
+// The operator of a reduction.
+enum class Arithmetic : unsigned char { kSum, kMin, kMax, kProduct };
 
 }  // namespace hvd
 

@@ -2,7 +2,6 @@
 #ifndef HVD_RUNTIME_DEVICE_HOST_KERNELS_H_
 #define HVD_RUNTIME_DEVICE_HOST_KERNELS_H_
 
-#include "runtime/device/arithmetic.h"
 #include "runtime/device/dtype.h"
 
 namespace hvd {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <span>
 
-#include "runtime/device/arithmetic.h"
 #include "runtime/device/dtype.h"
 
 namespace hvd {

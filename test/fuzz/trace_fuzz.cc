@@ -8,8 +8,7 @@
 #include "timeline/read/trace_source.h"
 #include "timeline/report/analysis.h"
 #include "timeline/report/facts_collector.h"
-#include "timeline/report/report_page.h"
-#include "timeline/report/report_text.h"
+#include "timeline/report/report_output.h"
 
 namespace {
 using namespace hvd;

@@ -5,11 +5,7 @@
 #include <map>
 
 #include "runtime/base/quantile.h"
-#include "timeline/report/findings.h"
-#include "timeline/report/host_comparison.h"
-#include "timeline/report/lateness.h"
-#include "timeline/report/links.h"
-#include "timeline/report/steps.h"
+#include "timeline/report/report_parts.h"
 
 namespace hvd {
 namespace {

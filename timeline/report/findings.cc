@@ -1,10 +1,8 @@
-#include "timeline/report/findings.h"
-
 #include <algorithm>
 
 #include "runtime/base/text/format.h"
-#include "timeline/report/links.h"
 #include "timeline/report/quantities.h"
+#include "timeline/report/report_parts.h"
 
 namespace hvd {
 namespace {

@@ -1,5 +1,3 @@
-#include "timeline/report/host_comparison.h"
-
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/quantile.h"
+#include "timeline/report/report_parts.h"
 
 namespace hvd {
 namespace {

@@ -1,8 +1,8 @@
-#include "timeline/report/lateness.h"
-
 #include <algorithm>
 #include <map>
 #include <vector>
+
+#include "timeline/report/report_parts.h"
 
 namespace hvd {
 namespace {

@@ -1,5 +1,3 @@
-#include "timeline/report/links.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/quantile.h"
+#include "timeline/report/report_parts.h"
 
 namespace hvd {
 namespace {

@@ -1,7 +1,7 @@
-#include "timeline/report/report_json.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "timeline/report/report_output.h"
 
 namespace hvd {
 namespace {

@@ -1,9 +1,7 @@
-#include "timeline/report/report_page.h"
-
 #include <string_view>
 
 #include "timeline/page/page.h"
-#include "timeline/report/report_json.h"
+#include "timeline/report/report_output.h"
 
 namespace hvd {
 namespace {

@@ -1,11 +1,10 @@
-#include "timeline/report/report_text.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "runtime/base/text/format.h"
 #include "runtime/trace/chrome_text.h"
 #include "timeline/report/quantities.h"
+#include "timeline/report/report_output.h"
 
 namespace hvd {
 namespace {

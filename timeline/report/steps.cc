@@ -1,8 +1,8 @@
-#include "timeline/report/steps.h"
-
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+
+#include "timeline/report/report_parts.h"
 
 namespace hvd {
 namespace {

@@ -17,7 +17,7 @@
 #include "runtime/backends/cuda/cuda_backend_options.h"
 #include "runtime/backends/cuda/cuda_op.h"
 #include "runtime/backends/cuda/nccl_lane.h"
-#include "runtime/backends/cuda/order/host_turns.h"
+#include "runtime/backends/cuda/order/turn_cells.h"
 #include "runtime/backends/nccl/nccl_loader.h"
 #include "runtime/backends/shm/buffer_leases.h"
 #include "runtime/base/mutex.h"

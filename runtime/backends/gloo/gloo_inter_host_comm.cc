@@ -2,9 +2,10 @@
 
 #include <cstring>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "runtime/backends/gloo/direct.h"
-#include "runtime/backends/gloo/small_messages.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -29,6 +30,16 @@ bool IsAlone(const InterHostCall& call) { return call.group.leaders.size() == 1;
 
 void Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0 && to != from) std::memmove(to, from, bytes);
+}
+
+// The slot of small messages, distinct from those of the collectives.
+constexpr uint64_t kMessageSlot = uint64_t{0x50} << 56;
+
+// Refuses a message that is too long.
+Status CheckMessage(size_t bytes) {
+  if (bytes <= kMaxInterHostMessage) return Status::Ok();
+  return InvalidArgument(
+      Format("a small message of {} bytes; at most {} are allowed", bytes, kMaxInterHostMessage));
 }
 
 }  // namespace
@@ -156,6 +167,52 @@ std::vector<InterHostLink> GlooInterHostComm::Links() const {
   for (const MeshLink& link : mesh_->Links())
     links.push_back({link.rank, link.bytes, link.busy_us});
   return links;
+}
+
+Status GlooSteps::Post(uint32_t rank, uint64_t tag, MessageBytes bytes) {
+  HVD_RETURN_IF_ERROR(CheckMessage(bytes.size()));
+  MutexLock lock(mutex_);
+  HVD_RETURN_IF_ERROR(DropGone());
+  auto posted = std::make_unique<Posted>();
+  posted->bytes = std::move(bytes);
+  Status sent = mesh_.SendNow(rank, {tag, kMessageSlot},
+                              std::as_bytes(std::span(posted->bytes.view())), &posted->handle);
+  if (sent.code() != Code::kInProgress) return sent;
+  posted_.push_back(std::move(posted));
+  return Status::Ok();
+}
+
+// Also where a later one has gone before an earlier one to another peer.
+Status GlooSteps::DropGone() {
+  for (auto at = posted_.begin(); at != posted_.end();) {
+    if (!mesh_.IsOver((*at)->handle)) {
+      ++at;
+      continue;
+    }
+    Status gone = mesh_.Wait((*at)->handle, TimePoint{});
+    at = posted_.erase(at);
+    if (!gone.ok()) return gone;
+  }
+  return Status::Ok();
+}
+
+Status GlooSteps::Flush(TimePoint deadline) {
+  for (;;) {
+    MutexLock lock(mutex_);
+    HVD_RETURN_IF_ERROR(DropGone());
+    if (posted_.empty()) return Status::Ok();
+    Status gone = mesh_.Wait(posted_.front()->handle, deadline);
+    if (!gone.ok()) return gone;
+  }
+}
+
+std::unique_ptr<InterHostSum> GlooSteps::BeginSum(const InterHostCall& call, const ReduceSpec& spec,
+                                                  const void* input, void* output, size_t count) {
+  const AllreduceAlgorithm algorithm =
+      ChooseAllreduce(count * SizeOf(spec.dtype), call.group.leaders.size());
+  const auto begin =
+      algorithm == AllreduceAlgorithm::kSliced ? BeginSlicedAllreduce : BeginDirectAllreduce;
+  return begin(mesh_, scratch_, call, spec, input, output, count);
 }
 
 }  // namespace hvd

@@ -3,21 +3,48 @@
 #ifndef HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
 #define HVD_RUNTIME_BACKENDS_GLOO_GLOO_INTER_HOST_COMM_H_
 
+#include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "runtime/backends/gloo/allreduce_algorithm.h"
 #include "runtime/backends/gloo/gloo_collectives.h"
-#include "runtime/backends/gloo/gloo_steps.h"
 #include "runtime/backends/gloo/large_sum.h"
 #include "runtime/backends/gloo/scratch_pool.h"
 #include "runtime/backends/inter_host_comm.h"
 #include "runtime/backends/inter_host_loader.h"
+#include "runtime/base/message_bytes.h"
 #include "runtime/base/mutex.h"
 #include "runtime/net/mesh/mesh.h"
 
 namespace hvd {
+
+// The part for threads that must not block. Thread-safe.
+class GlooSteps final : public InterHostSteps {
+ public:
+  // Both outlive it.
+  GlooSteps(Mesh& mesh, ScratchPool& scratch) : mesh_(mesh), scratch_(scratch) {}
+
+  Status Post(uint32_t rank, uint64_t tag, MessageBytes bytes) override;
+  Status Flush(TimePoint deadline) override;
+  size_t MostSumBytes(size_t) const override { return SIZE_MAX; }
+  std::unique_ptr<InterHostSum> BeginSum(const InterHostCall& call, const ReduceSpec& spec,
+                                         const void* input, void* output, size_t count) override;
+
+ private:
+  struct Posted {
+    MessageBytes bytes;
+    MeshHandle handle;  // must not outlive the bytes
+  };
+  Status DropGone() HVD_REQUIRES(mutex_);
+
+  Mesh& mesh_;
+  ScratchPool& scratch_;
+  Mutex mutex_;
+  std::deque<std::unique_ptr<Posted>> posted_ HVD_GUARDED_BY(mutex_);  // not known to be sent
+};
 
 class GlooInterHostComm final : public InterHostComm {
  public:

@@ -5,17 +5,54 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "runtime/backends/hosts/coordination/coordination_messages.h"
+#include "runtime/backends/hosts/coordination/early_offer.h"
 #include "runtime/backends/hosts/members/leader_op.h"
 #include "runtime/backends/hosts/members/result_publisher.h"
-#include "runtime/backends/hosts/reported_ops.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
+
+using LeaderOpPointer = std::shared_ptr<LeaderOp>;
+
+// This leader's operations that are reported to the coordinator and undecided, and the early offer
+// of the other host for one of them, or for a future one.
+class ReportedOps {
+ public:
+  // Its report must be sent before any of the calls below.
+  void Add(LeaderOpPointer op) { ops_[op->ready.ticket] = std::move(op); }
+  // Null: none with this ticket.
+  LeaderOp* Find(uint64_t ticket) const {
+    const auto found = ops_.find(ticket);
+    return found == ops_.end() ? nullptr : found->second.get();
+  }
+  LeaderOpPointer Take(uint64_t ticket) {
+    const auto taken = ops_.extract(ticket);
+    return taken.empty() ? nullptr : taken.mapped();
+  }
+  const std::map<uint64_t, LeaderOpPointer>& all() const { return ops_; }
+  void Clear() { ops_.clear(); }
+
+  KeptOffer& early() { return early_; }
+  // The order to execute the operation that the early offer completes, if it is here.
+  std::optional<RunMessage> SettleByEarly() {
+    if (early_.empty()) return std::nullopt;
+    for (const auto& [ticket, op] : ops_) {
+      if (early_.IsFor(op->ready)) return early_.Use(op->ready, op->offered_bytes, op->set_size);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::map<uint64_t, LeaderOpPointer> ops_;  // by ticket
+  KeptOffer early_;
+};
 
 // Operations that the leaders execute together.
 struct LeaderBatch {

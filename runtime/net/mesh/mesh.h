@@ -26,7 +26,7 @@
 #include "runtime/net/mesh/mesh_handle.h"
 #include "runtime/net/mesh/mesh_reactor.h"
 #include "runtime/net/mesh/mesh_resolver.h"
-#include "runtime/net/mesh/signs/mesh_signs.h"
+#include "runtime/net/mesh/mesh_signs.h"
 
 namespace hvd {
 

@@ -17,8 +17,8 @@
 #include "runtime/base/unique_fd.h"
 #include "runtime/net/mesh/mesh_address.h"
 #include "runtime/net/mesh/mesh_reactor.h"
+#include "runtime/net/mesh/mesh_signs.h"
 #include "runtime/net/mesh/mesh_turns.h"
-#include "runtime/net/mesh/signs/mesh_signs.h"
 
 namespace hvd {
 

@@ -15,7 +15,7 @@
 #include "runtime/net/mesh/mesh_boxes.h"
 #include "runtime/net/mesh/mesh_connector.h"
 #include "runtime/net/mesh/mesh_peer.h"
-#include "runtime/net/mesh/signs/mesh_link.h"
+#include "runtime/net/mesh/mesh_signs.h"
 
 namespace hvd {
 

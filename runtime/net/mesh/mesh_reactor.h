@@ -19,7 +19,7 @@
 #include "runtime/net/mesh/mesh_boxes.h"
 #include "runtime/net/mesh/mesh_connector.h"
 #include "runtime/net/mesh/mesh_peers.h"
-#include "runtime/net/mesh/signs/mesh_signs.h"
+#include "runtime/net/mesh/mesh_signs.h"
 
 namespace hvd {
 

@@ -1,5 +1,3 @@
-#include "runtime/net/mesh/signs/mesh_link.h"
-
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,6 +8,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/unique_fd.h"
+#include "runtime/net/mesh/mesh_signs.h"
 #include "test/support/deadline.h"
 
 namespace hvd {

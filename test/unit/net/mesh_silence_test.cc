@@ -1,9 +1,9 @@
-#include "runtime/net/mesh/signs/mesh_silence.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "runtime/net/mesh/mesh_signs.h"
 
 namespace hvd {
 namespace {

@@ -11,10 +11,8 @@
 #include "timeline/report/analysis.h"
 #include "timeline/report/facts_collector.h"
 #include "timeline/report/quantities.h"
-#include "timeline/report/report_json.h"
-#include "timeline/report/report_page.h"
-#include "timeline/report/report_text.h"
-#include "timeline/report/steps.h"
+#include "timeline/report/report_output.h"
+#include "timeline/report/report_parts.h"
 
 namespace hvd {
 namespace {

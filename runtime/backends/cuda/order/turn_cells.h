@@ -8,8 +8,11 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "runtime/base/align.h"
+#include "runtime/base/status.h"
+#include "runtime/device/shared_heap.h"
 #include "runtime/segment/job_page.h"
 
 namespace hvd {
@@ -26,6 +29,25 @@ struct alignas(kCacheLine) TurnCell {
 // one of them is being taken now: try again. `cells` are in the order of ranks. Any thread of any
 // process.
 bool TakeTurns(std::span<TurnCell* const> cells, std::span<uint64_t> turns);
+
+// The TurnCell of this rank, and those of the members whose batches it orders. One thread.
+class HostTurns {
+ public:
+  // Both outlive it; the cell stays in the heap until the world ends.
+  HostTurns(SharedHeap& heap, SharedMemoryMap& peer_memory)
+      : heap_(heap), peer_memory_(peer_memory) {}
+
+  // Where this rank's cell is. The first call creates it.
+  Result<Location> OwnCell();
+  // The cells at these places.
+  Result<std::vector<TurnCell*>> Cells(std::span<const Location> places);
+
+ private:
+  SharedHeap& heap_;
+  SharedMemoryMap& peer_memory_;
+  TurnCell* cell_ = nullptr;
+  Location place_;  // of the cell
+};
 
 }  // namespace hvd
 

@@ -5,12 +5,37 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
 
-#include "runtime/backends/hosts/members/awaited.h"
 #include "runtime/device/shared_heap.h"
 #include "runtime/segment/job_page.h"
 
 namespace hvd {
+
+// Which ranks on other hosts an operation waits for, for stall reports. The threads of the leader
+// write it, every member reads it.
+class Awaited {
+ public:
+  // From the coordinator: these members have not announced the operation.
+  void NotAnnounced(std::span<const uint32_t> ranks) { Write(ranks, /*at_work=*/false); }
+  // All members have announced it; these leaders work on it with this host's.
+  void AtWork(std::span<const uint32_t> leaders) { Write(leaders, /*at_work=*/true); }
+
+  // "for ... to ...".
+  std::string Text() const;
+  // A few of them; `at_work`: they have announced it and are moving its data.
+  std::vector<uint32_t> Ranks(bool* at_work) const;
+
+ private:
+  static constexpr uint32_t kKept = 8;
+
+  void Write(std::span<const uint32_t> ranks, bool at_work);
+
+  std::atomic<uint32_t> count_, at_work_;  // `count_` may be more than are kept
+  std::atomic<uint32_t> ranks_[kKept];
+};
 
 enum class Phase : uint32_t {
   kSilent = 0,   // the leader has not started it

@@ -1,7 +1,6 @@
-#include "runtime/backends/hosts/members/awaited.h"
+#include "runtime/backends/hosts/members/result_status.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "runtime/backends/rank_list.h"
 
