@@ -146,7 +146,7 @@ Status WriteRings(const std::vector<Ring>& rings, const Span& span, const std::s
     const int64_t begun_ns = own.events > 0 ? own.first_ns : span.first_ns;
     (*writer)->BeginRank(head.rank, head.host, head.generation, begun_ns);
     (*writer)->NoteClock(head.rank, head.host, head.offset_ns, head.uncertainty_ns);
-    (*writer)->Take(head.rank, ring.records, 0);
+    (*writer)->Add(head.rank, ring.records, 0);
   }
   Status written = (*writer)->Flush();
   (*writer)->Finish();

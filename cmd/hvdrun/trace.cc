@@ -193,7 +193,7 @@ int WritePerfetto(const TraceArguments& arguments) {
   return WriteTrace(arguments, [&](OutputFile* out) -> Result<std::string> {
     PerfettoExport perfetto((*source)->origin(), out->buffer());
     while (const TraceEvent* event = (*source)->Next()) {
-      perfetto.Take(*event);
+      perfetto.Add(*event);
       out->Written();
       if (out->failed()) break;
     }
@@ -224,7 +224,7 @@ int ReportTraceVerb(const std::vector<std::string>& words) {
   Result<std::unique_ptr<TraceSource>> source = TraceSource::Open(arguments->files[0]);
   if (!source.ok()) return Refuse(source.status().message());
   FactsCollector collector;
-  while (const TraceEvent* event = (*source)->Next()) collector.Take(*event);
+  while (const TraceEvent* event = (*source)->Next()) collector.Add(*event);
   if (!(*source)->status().ok()) return Refuse((*source)->status().message());
   const Report report = MakeReport(collector.Finish(), arguments->files[0]);
   if (report.ranks.empty())
@@ -251,7 +251,7 @@ int TailTraceVerb(const std::vector<std::string>& words) {
   IntervalLines lines;
   for (;;) {
     std::string text;
-    Status status = follower.Poll([&](const TraceEvent& event) { text += lines.Take(event); });
+    Status status = follower.Poll([&](const TraceEvent& event) { text += lines.Add(event); });
     const bool last = !status.ok() || follower.closed() || arguments->once;
     if (last) text += lines.Finish();
     if (const int code = text.empty() ? 0 : PrintText(text); code != 0) return code;

@@ -66,7 +66,7 @@ void CallbackThread::Run() {
   for (;;) {
     const uint32_t seen = submitted_.load(std::memory_order_acquire);
     const bool last = stopping_.load(std::memory_order_acquire);
-    while (std::optional<EndedOperation> ended = engine_.TakeEnded())
+    while (std::optional<EndedOperation> ended = engine_.PopEnded())
       Call(ended->callback, ended->status, std::move(ended->result));
     if (last) return;
     submitted_.wait(seen, std::memory_order_acquire);

@@ -95,7 +95,7 @@ void TimelineSession::Drain() {
       records_.clear();
       const uint64_t lost = reader.ring.Read(&records_, kMostRecords);
       StampInSteadyNs(records_, reader.ring.clock(), clock_);
-      writer_->Take(reader.rank, records_, lost);
+      writer_->Add(reader.rank, records_, lost);
     }
   }
   if (Status written = writer_->Flush(); !written.ok())

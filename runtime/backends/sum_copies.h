@@ -14,7 +14,7 @@ class SumCopies {
   // Copies these elements into the input. Called once for each, before it is read.
   virtual void Fill(size_t first, size_t count) = 0;
   // These elements of the output are final. Called once for each.
-  virtual void Take(size_t first, size_t count) = 0;
+  virtual void Deliver(size_t first, size_t count) = 0;
 };
 
 }  // namespace hvd

@@ -94,7 +94,7 @@ void AgentLink::ReceiveAll() {
   while (socket_.valid()) {
     Result<ReceivedLink> received = ReceiveLink(socket_.get(), /*wait=*/false);
     if (received.ok()) {
-      Take(std::move(*received));
+      Handle(std::move(*received));
       continue;
     }
     if (received.status().code() == Code::kInProgress) return;
@@ -102,7 +102,7 @@ void AgentLink::ReceiveAll() {
   }
 }
 
-void AgentLink::Take(ReceivedLink received) {
+void AgentLink::Handle(ReceivedLink received) {
   heard_ = true;
   if (auto* generation = std::get_if<LinkGeneration>(&received.message)) {
     if (layout_generation_ != generation->generation) layout_.clear();

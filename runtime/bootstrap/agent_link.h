@@ -63,7 +63,7 @@ class AgentLink {
   // Releases the mutex while it waits.
   Status Await(TimePoint deadline, const std::function<bool()>& ready) HVD_REQUIRES(mutex_);
   void ReceiveAll() HVD_REQUIRES(mutex_);
-  void Take(ReceivedLink received) HVD_REQUIRES(mutex_);
+  void Handle(ReceivedLink received) HVD_REQUIRES(mutex_);
   void Lose(Status why) HVD_REQUIRES(mutex_);
   Result<BegunGeneration> AwaitGeneration(TimePoint start, Duration timeout) HVD_REQUIRES(mutex_);
   Status CheckGeneration() const HVD_REQUIRES(mutex_);

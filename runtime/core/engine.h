@@ -114,12 +114,12 @@ class Engine {
   // there is no limit.
   Status Run(const RequestSpec& spec, Duration timeout = Duration(-1), Handle* handle = nullptr);
 
-  // From here on the result goes to the callback: TakeEnded returns the operation, Wait does not.
+  // From here on the result goes to the callback: PopEnded returns the operation, Wait does not.
   // False for an unknown handle.
   bool SetCallback(Handle handle, DoneCallback callback);
   // Waits, making progress, until an operation with a callback has ended; its name is free.
   // nullopt: none in flight. For one thread only.
-  std::optional<EndedOperation> TakeEnded();
+  std::optional<EndedOperation> PopEnded();
 
   // For the runtime thread, so that peers are not delayed while the application computes: receives
   // announcements of peers, sends those that had no room, and hands operations to devices. Once the

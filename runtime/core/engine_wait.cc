@@ -117,7 +117,7 @@ bool Engine::SetCallback(Handle handle, DoneCallback callback) {
   return true;
 }
 
-std::optional<EndedOperation> Engine::TakeEnded() {
+std::optional<EndedOperation> Engine::PopEnded() {
   MutexLock lock(mutex_);
   express_.Settle();
   ++waiting_;

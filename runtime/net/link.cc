@@ -101,7 +101,7 @@ Status CheckPeer(int socket) {
   return Status::Ok();
 }
 
-UniqueFd TakeDescriptor(msghdr& header) {
+UniqueFd DescriptorIn(msghdr& header) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     int fd = -1;
@@ -224,7 +224,7 @@ Result<ReceivedLink> ReceiveLink(int socket, bool wait) {
   } while (got < 0 && errno == EINTR);
   if (got < 0 && errno == EAGAIN) return Status(Code::kInProgress, "no message yet");
   if (got < 0) return Aborted(SystemError("receiving on the link", errno).message());
-  UniqueFd fd = TakeDescriptor(header);
+  UniqueFd fd = DescriptorIn(header);
   if (got == 0) return Aborted("the other end closed the link");
   if ((header.msg_flags & MSG_TRUNC) != 0) return InvalidArgument("a link message too long");
   Result<LinkMessage> message = DecodeLink({bytes.data(), static_cast<size_t>(got)});

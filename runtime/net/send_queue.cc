@@ -27,7 +27,7 @@ bool SendQueue::LogsMayGo() const {
   return !logs_.empty() && log_sent_ + logs_.front().payload.size() <= log_allowed_;
 }
 
-const QueuedFrame* SendQueue::TakeNext() {
+const QueuedFrame* SendQueue::NextToSend() {
   std::deque<QueuedFrame>* queue = &control_;
   if (control_.empty()) {
     bool bulk = !bulk_.empty() && !(bulk_went_last_ && LogsMayGo());

@@ -34,7 +34,7 @@ class SendQueue {
 
   // Numbers and returns the next frame that may be sent. Null: none. The frame stays here until it
   // is acknowledged; the pointer is valid until the next non-const call.
-  const QueuedFrame* TakeNext();
+  const QueuedFrame* NextToSend();
   // The total log bytes that may be sent in the stream's life. Less than the previous limit changes
   // nothing.
   void AllowLogs(uint64_t bytes);

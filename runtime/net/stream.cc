@@ -73,7 +73,7 @@ void Stream::PutHello() {
 std::string_view Stream::Outgoing() {
   if (!attached_) return {};
   while (greeted_ && wire_.size() - wire_used_ < kWireBytes) {
-    const QueuedFrame* frame = queue_.TakeNext();
+    const QueuedFrame* frame = queue_.NextToSend();
     if (frame == nullptr) break;
     PutNumbered(*frame);
   }

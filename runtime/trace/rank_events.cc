@@ -50,8 +50,8 @@ std::string TrialArgs(const TraceRecord& record, std::string_view settings, std:
 
 }  // namespace
 
-void RankEvents::Take(std::span<const TraceRecord> records, uint64_t lost,
-                      const TimelineSink& sink) {
+void RankEvents::Add(std::span<const TraceRecord> records, uint64_t lost,
+                     const TimelineSink& sink) {
   if (lost > 0) {
     lost_ += lost;
     for (const TraceRecord& record : records) {

@@ -19,7 +19,7 @@ class RankEvents {
   explicit RankEvents(uint32_t rank) : rank_(rank) {}
 
   // The stamps of `records` are in nanoseconds; `lost`: number of records missing before them.
-  void Take(std::span<const TraceRecord> records, uint64_t lost, const TimelineSink& sink);
+  void Add(std::span<const TraceRecord> records, uint64_t lost, const TimelineSink& sink);
   // The rank has ended or begins another generation: ends open events at the last stamp.
   void Close(const TimelineSink& sink);
   // Ends open events and continues.

@@ -140,22 +140,22 @@ bool TimelineWriter::HasAllSteps() const {
   });
 }
 
-void TimelineWriter::Take(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost) {
+void TimelineWriter::Add(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost) {
   const bool was_over = steps_[rank].over;
   const size_t within = WithinSteps(rank, records);
   not_written_ += records.size() - within;
-  if (!was_over) TakePart(rank, records.first(within), lost);
+  if (!was_over) AddPart(rank, records.first(within), lost);
   if (!was_over && steps_[rank].over) EventsOf(rank).EndAll(sink_);
   if (options_.keep_last && options_.most_steps != 0 && failure_.ok() && HasAllSteps()) Rotate();
 }
 
-void TimelineWriter::TakePart(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost) {
+void TimelineWriter::AddPart(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost) {
   // The events of one batch fit into what is left.
   const uint64_t limit = LimitOf(options_);
   if (options_.keep_last && limit != 0 && failure_.ok() &&
       file_->bytes() + std::min(limit / 4, kRoomForABatch) > limit)
     Rotate();
-  EventsOf(rank).Take(records, lost, sink_);
+  EventsOf(rank).Add(records, lost, sink_);
 }
 
 uint32_t TimelineWriter::RowOf(uint32_t rank, std::string_view name) {

@@ -48,7 +48,7 @@ class TimelineWriter {
   // Stamps of the rank are off from the clock of the file by this much at most.
   void NoteClock(uint32_t rank, std::string_view host, int64_t offset_ns, int64_t uncertainty_ns);
   // Records whose stamps are nanoseconds of the file's clock; `lost`: missing before them.
-  void Take(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost);
+  void Add(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost);
 
   // Writes all events to the file. Not ok, once: why no more events will be written; later events
   // are only counted.
@@ -72,7 +72,7 @@ class TimelineWriter {
   // How many of these records of the rank are to be written.
   size_t WithinSteps(uint32_t rank, std::span<const TraceRecord> records);
   bool HasAllSteps() const;
-  void TakePart(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost);
+  void AddPart(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost);
 
   const TimelineOptions options_;
   std::unique_ptr<TraceFile> file_;

@@ -47,9 +47,9 @@ struct Posted {
 };
 
 // Memory of its own for the window, and no byte more than was asked for.
-struct Window final : MeshTaker {
+struct Window final : MeshConsumer {
   std::span<std::byte> window() override { return memory; }
-  void Take(size_t count) override {
+  void Consume(size_t count) override {
     Must(count > 0 && count <= memory.size());
     taken += count;
     Must(taken <= kRoom);
@@ -71,7 +71,7 @@ void ReadFrames(std::string_view bytes, size_t piece) {
   posted.emplace_back(MeshTransfer::Kind::kReceive, 2, kLargeRoom);
   posted.emplace_back(MeshTransfer::Kind::kReceiveSmall, 3, 0);
   posted.emplace_back(MeshTransfer::Kind::kReceive, 6, kRoom);
-  posted.back().transfer.taker = &window;
+  posted.back().transfer.consumer = &window;
   for (Posted& p : posted) inbox.Receive(&p.transfer);
   std::array<iovec, 2> room;
   while (!bytes.empty()) {

@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<TraceRecord> records;
     const uint64_t lost = reader.Read(&records, 50);
     Must(records.size() <= kRecords);
-    events.Take(records, lost, sink);
+    events.Add(records, lost, sink);
   }
   events.Close(sink);
   Must(depth == 0);

@@ -46,8 +46,8 @@ void ReadWhole(const std::string& text, int64_t events) {
   std::string perfetto;
   PerfettoExport converter((*source)->origin(), &perfetto);
   while (const TraceEvent* event = (*source)->Next()) {
-    collector.Take(*event);
-    converter.Take(*event);
+    collector.Add(*event);
+    converter.Add(*event);
   }
   if (!(*source)->status().ok()) {
     Must(events < 0);

@@ -68,7 +68,7 @@ active proctype Owner() {
     fi;
     if
     :: broken
-    :: (released[0] && released[1]) || !WAIT_FOR_RELEASE -> /* TakeBackWhenReleased */
+    :: (released[0] && released[1]) || !WAIT_FOR_RELEASE -> /* ReclaimWhenReleased */
       d_step {
         c = 0;
         do :: c < CHUNKS -> copy[c] = REUSED; c++ :: else -> break od;

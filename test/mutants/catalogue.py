@@ -49,7 +49,7 @@ MUTANTS = [
     (f"{SHM}/allreduce_op.cc", "return «!IsCopied(*participant, members_) || (!result_.empty() && !lease_.ReleasedBy(member))»;",
      "!IsCopied(*participant, members_)"),
     (f"{SHM}/allreduce_op.cc", "if («combined_here_[size_t{lane} * chunking.chunks_of(0) + chunk] != 0») continue;", "false"),
-    (f"{SHM}/buffer_leases.cc", "if («lease->ReleasedByAllBut(self)») return TakeBack(lease);", "true"),
+    (f"{SHM}/buffer_leases.cc", "if («lease->ReleasedByAllBut(self)») return Reclaim(lease);", "true"),
     (f"{SHM}/gather_op.cc", "if («WaitsForReaders() && !lease_.ReleasedByAllBut(self_)») return false;", "false"),
     (f"{SHM}/gather_op.cc", "if («!keeps_input && OutputOverlapsInput(call, plan_.bytes)») posts_->PostAll();", "false"),
     (f"{SHM}/gather_op.cc", "if («until <= own_done_») return;", "false"),

@@ -174,7 +174,7 @@ void PerfettoExport::Write(uint64_t ns, uint32_t type, uint64_t track, const Tra
   Packet(packet_);
 }
 
-void PerfettoExport::Take(const TraceEvent& event) {
+void PerfettoExport::Add(const TraceEvent& event) {
   if (event.phase == 'M') return Describe(event);
   const auto ns = NanosecondsOf(event.ts);
   const bool known = event.phase == 'B' || event.phase == 'E' || event.phase == 'X' ||

@@ -19,7 +19,7 @@ class PerfettoExport {
  public:
   // Appends to `out`; `origin` is that of the events.
   PerfettoExport(const TraceOrigin& origin, std::string* out);
-  void Take(const TraceEvent& event);
+  void Add(const TraceEvent& event);
 
   uint64_t events() const { return events_; }      // written
   uint64_t left_out() const { return left_out_; }  // counters, arrows, and events without a time

@@ -104,12 +104,12 @@ Walked JsonWalk::Array(int depth) {
   if (depth > kDeepest) return Walked::kBad;
   ++at_;
   if (Space() != Walked::kWhole) return Walked::kCut;
-  if (Take(']')) return Walked::kWhole;
+  if (Accept(']')) return Walked::kWhole;
   for (;;) {
     if (const Walked walked = Value(depth + 1); walked != Walked::kWhole) return walked;
     if (Space() != Walked::kWhole) return Walked::kCut;
-    if (Take(']')) return Walked::kWhole;
-    if (!Take(',')) return Walked::kBad;
+    if (Accept(']')) return Walked::kWhole;
+    if (!Accept(',')) return Walked::kBad;
     if (Space() != Walked::kWhole) return Walked::kCut;
   }
 }

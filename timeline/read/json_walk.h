@@ -30,7 +30,7 @@ class JsonWalk {
     return at_ == end_ ? Walked::kCut : Walked::kWhole;
   }
   // Consumes the next character if it is this one; else false.
-  bool Take(char c) {
+  bool Accept(char c) {
     if (at_ == end_ || *at_ != c) return false;
     ++at_;
     return true;
@@ -71,21 +71,21 @@ Walked JsonWalk::Object(const OnMember& on_member, int depth) {
   if (depth > kDeepest) return Walked::kBad;
   ++at_;
   if (Space() != Walked::kWhole) return Walked::kCut;
-  if (Take('}')) return Walked::kWhole;
+  if (Accept('}')) return Walked::kWhole;
   for (;;) {
     if (*at_ != '"') return Walked::kBad;
     const char* name = at_ + 1;
     if (const Walked walked = String(); walked != Walked::kWhole) return walked;
     const std::string_view key(name, static_cast<size_t>(at_ - 1 - name));
     if (Space() != Walked::kWhole) return Walked::kCut;
-    if (!Take(':')) return Walked::kBad;
+    if (!Accept(':')) return Walked::kBad;
     if (Space() != Walked::kWhole) return Walked::kCut;
     const char* value = at_;
     if (const Walked walked = Value(depth + 1); walked != Walked::kWhole) return walked;
     on_member(key, std::string_view(value, static_cast<size_t>(at_ - value)));
     if (Space() != Walked::kWhole) return Walked::kCut;
-    if (Take('}')) return Walked::kWhole;
-    if (!Take(',')) return Walked::kBad;
+    if (Accept('}')) return Walked::kWhole;
+    if (!Accept(',')) return Walked::kBad;
     if (Space() != Walked::kWhole) return Walked::kCut;
   }
 }

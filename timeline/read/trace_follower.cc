@@ -32,12 +32,12 @@ Status TraceFollower::Open() {
 }
 
 // How many bytes were used.
-size_t TraceFollower::Take(const std::function<void(const TraceEvent&)>& on_event) {
+size_t TraceFollower::ReadEvents(const std::function<void(const TraceEvent&)>& on_event) {
   size_t used = 0;
   JsonWalk walk({buffer_.data(), used_});
   for (;;) {
     while (walk.Space() == Walked::kWhole && (*walk.at() == ',' || *walk.at() == '['))
-      (void)walk.Take(*walk.at());
+      (void)walk.Accept(*walk.at());
     TraceEvent event;
     if (walk.AtEnd() || ReadTraceEvent(&walk, &event) != Walked::kWhole) return used;
     used = static_cast<size_t>(walk.at() - buffer_.data());
@@ -57,7 +57,7 @@ Status TraceFollower::Poll(const std::function<void(const TraceEvent&)>& on_even
     used_ = static_cast<size_t>(count);
     if (offset_ == 0 && used_ > 0 && buffer_[0] != '[')
       return InvalidArgument(path_ + " is no timeline: it does not begin with [");
-    const size_t used = Take(on_event);
+    const size_t used = ReadEvents(on_event);
     if (used == 0) return Status::Ok();
     offset_ += used;
   }

@@ -27,7 +27,7 @@ class TraceFollower {
 
  private:
   Status Open();
-  size_t Take(const std::function<void(const TraceEvent&)>& on_event);
+  size_t ReadEvents(const std::function<void(const TraceEvent&)>& on_event);
 
   const std::string path_;
   UniqueFd fd_;

@@ -118,7 +118,7 @@ bool TraceSource::EnsureText() {
 
 // Members of an object in front of its events; kWhole at the bracket behind "traceEvents".
 Walked TraceSource::ReadHeadMembers(JsonWalk* walk) {
-  (void)walk->Take('{');
+  (void)walk->Accept('{');
   for (;;) {
     if (walk->Space() != Walked::kWhole) return Walked::kCut;
     if (*walk->at() != '"') return Walked::kBad;
@@ -126,9 +126,9 @@ Walked TraceSource::ReadHeadMembers(JsonWalk* walk) {
     if (const Walked walked = walk->String(); walked != Walked::kWhole) return walked;
     const std::string_view key(name, static_cast<size_t>(walk->at() - 1 - name));
     if (walk->Space() != Walked::kWhole) return Walked::kCut;
-    if (!walk->Take(':')) return Walked::kBad;
+    if (!walk->Accept(':')) return Walked::kBad;
     if (walk->Space() != Walked::kWhole) return Walked::kCut;
-    if (key == "traceEvents") return walk->Take('[') ? Walked::kWhole : Walked::kBad;
+    if (key == "traceEvents") return walk->Accept('[') ? Walked::kWhole : Walked::kBad;
     const char* value = walk->at();
     if (const Walked walked = walk->Value(); walked != Walked::kWhole) return walked;
     if (key == "distributedInfo") {
@@ -138,7 +138,7 @@ Walked TraceSource::ReadHeadMembers(JsonWalk* walk) {
                     });
     }
     if (walk->Space() != Walked::kWhole) return Walked::kCut;
-    if (!walk->Take(',')) return Walked::kBad;
+    if (!walk->Accept(',')) return Walked::kBad;
   }
 }
 
@@ -255,10 +255,10 @@ bool TraceSource::ReadRest() {
     }
     JsonWalk walk = Walk();
     Walked walked = Walked::kBad;
-    if (walk.Take(',') && (walked = walk.Space()) == Walked::kWhole && *walk.at() == '"' &&
+    if (walk.Accept(',') && (walked = walk.Space()) == Walked::kWhole && *walk.at() == '"' &&
         (walked = walk.String()) == Walked::kWhole && (walked = walk.Space()) == Walked::kWhole) {
       walked = Walked::kBad;
-      if (walk.Take(':') && (walked = walk.Space()) == Walked::kWhole) walked = walk.Value();
+      if (walk.Accept(':') && (walked = walk.Space()) == Walked::kWhole) walked = walk.Value();
     }
     if (walked == Walked::kWhole) {
       StandAt(walk);

@@ -118,7 +118,7 @@ void FactsCollector::Advance(Rank& rank, int64_t ns) {
   if (rank.negotiating == rank.flying) spent.negotiated += passed;
 }
 
-void FactsCollector::Take(const TraceEvent& event) {
+void FactsCollector::Add(const TraceEvent& event) {
   ++facts_.events;
   if (event.phase == 'M') return Metadata(event);
   Rank* rank = Find(event.pid);

@@ -16,7 +16,7 @@ namespace hvd {
 
 class FactsCollector {
  public:
-  void Take(const TraceEvent& event);
+  void Add(const TraceEvent& event);
   // The last call.
   TraceFacts Finish();
   // So far.

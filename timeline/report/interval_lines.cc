@@ -7,7 +7,7 @@
 
 namespace hvd {
 
-std::string IntervalLines::Take(const TraceEvent& event) {
+std::string IntervalLines::Add(const TraceEvent& event) {
   constexpr int64_t kSecond = 1'000'000'000, kMostLate = int64_t{1} << 50;
   const auto ns = NanosecondsOf(event.ts);
   if (event.phase == 'M' || !ns) return "";

@@ -14,7 +14,7 @@ namespace hvd {
 class IntervalLines {
  public:
   // Lines of the seconds completed by this event; usually "".
-  std::string Take(const TraceEvent& event);
+  std::string Add(const TraceEvent& event);
   // The line of the incomplete second.
   std::string Finish();
 

@@ -133,7 +133,7 @@ void TimelineService::Take(uint32_t host, const std::string& name, const TraceRe
   Push([queue = queue_.get(), host, rank, name, tell, offset, uncertainty, lost = message.lost,
         bytes = message.records.size(), records = std::move(records)](TimelineWriter& writer) {
     if (tell) writer.NoteClock(rank, name, offset, uncertainty);
-    writer.Take(rank, records, lost);
+    writer.Add(rank, records, lost);
     queue->Taken(host, bytes);
   });
 }

@@ -22,10 +22,10 @@ struct Runner {
   int (*show)(void* tensor, dlpack::Tensor* shown);
   RunnerOptions options;
 
-  bool Take(PyObject* object, ShownTensor* tensor) const;
-  bool TakeInteger(PyObject* object, int32_t* value) const;
-  bool TakeNumber(PyObject* object, double* value) const;
-  bool TakeName(PyObject* object, std::string* room, const char** name) const;
+  bool Read(PyObject* object, ShownTensor* tensor) const;
+  bool ReadInteger(PyObject* object, int32_t* value) const;
+  bool ReadNumber(PyObject* object, double* value) const;
+  bool ReadName(PyObject* object, std::string* room, const char** name) const;
   // A handle, 0 when it is done, or a status as a negative number.
   int64_t RunOrStart(const hvd_request& request) const;
 };
@@ -43,18 +43,18 @@ enum Argument : size_t {
   kArguments,
 };
 
-bool Runner::Take(PyObject* object, ShownTensor* tensor) const {
+bool Runner::Read(PyObject* object, ShownTensor* tensor) const {
   // No subclass: its framework may mean something else by its memory.
   PyObject* type = python.object_type(object);
   python.dec_ref(type);  // the object has it
   if (type != tensor_type) return false;
   dlpack::Tensor shown{};
-  if (show(object, &shown) == 0) return tensor->Take(shown);
+  if (show(object, &shown) == 0) return tensor->Read(shown);
   python.err_clear();
   return false;
 }
 
-bool Runner::TakeInteger(PyObject* object, int32_t* value) const {
+bool Runner::ReadInteger(PyObject* object, int32_t* value) const {
   const auto read = python.long_as_long(object);
   if (read == -1 && python.err_occurred() != nullptr) {
     python.err_clear();
@@ -64,14 +64,14 @@ bool Runner::TakeInteger(PyObject* object, int32_t* value) const {
   return *value == read;
 }
 
-bool Runner::TakeNumber(PyObject* object, double* value) const {
+bool Runner::ReadNumber(PyObject* object, double* value) const {
   *value = python.float_as_double(object);
   if (*value != -1 || python.err_occurred() == nullptr) return true;
   python.err_clear();
   return false;
 }
 
-bool Runner::TakeName(PyObject* object, std::string* room, const char** name) const {
+bool Runner::ReadName(PyObject* object, std::string* room, const char** name) const {
   *name = nullptr;
   if (object == python.none) return true;
   ssize_t bytes = 0;
@@ -101,16 +101,16 @@ std::optional<int64_t> Call(const Runner& runner, PyObject* const* arguments, ss
   ShownTensor output;
   thread_local std::string name;
   hvd_request request{};
-  const bool taken = runner.Take(arguments[kInput], &input) &&
-                     runner.TakeName(arguments[kName], &name, &request.name) &&
-                     runner.TakeInteger(arguments[kReduceOp], &request.reduce_op) &&
-                     runner.TakeInteger(arguments[kRootRank], &request.root_rank) &&
-                     runner.TakeInteger(arguments[kProcessSet], &request.process_set) &&
-                     runner.TakeNumber(arguments[kPrescale], &request.prescale) &&
-                     runner.TakeNumber(arguments[kPostscale], &request.postscale);
+  const bool taken = runner.Read(arguments[kInput], &input) &&
+                     runner.ReadName(arguments[kName], &name, &request.name) &&
+                     runner.ReadInteger(arguments[kReduceOp], &request.reduce_op) &&
+                     runner.ReadInteger(arguments[kRootRank], &request.root_rank) &&
+                     runner.ReadInteger(arguments[kProcessSet], &request.process_set) &&
+                     runner.ReadNumber(arguments[kPrescale], &request.prescale) &&
+                     runner.ReadNumber(arguments[kPostscale], &request.postscale);
   if (!taken) return std::nullopt;
   if (arguments[kOutput] != arguments[kInput]) {
-    if (!runner.Take(arguments[kOutput], &output)) return std::nullopt;
+    if (!runner.Read(arguments[kOutput], &output)) return std::nullopt;
     input.tensor().output = output.tensor().output;
   }
   request.struct_size = sizeof request;

@@ -37,7 +37,7 @@ std::optional<int32_t> TypeOf(dlpack::DataType type) {
 
 }  // namespace
 
-bool ShownTensor::TakeShape(const dlpack::Tensor& shown) {
+bool ShownTensor::ReadShape(const dlpack::Tensor& shown) {
   if (shown.ndim < 0 || shown.ndim > kMostDimensions) return false;
   int64_t elements = 1;
   for (int i = shown.ndim - 1; i >= 0; --i) {
@@ -52,11 +52,11 @@ bool ShownTensor::TakeShape(const dlpack::Tensor& shown) {
   return true;
 }
 
-bool ShownTensor::Take(const dlpack::Tensor& shown) {
+bool ShownTensor::Read(const dlpack::Tensor& shown) {
   const std::optional<int32_t> type = TypeOf(shown.dtype);
   if (!type || shown.data == nullptr) return false;
   if (shown.device_type != dlpack::kCpu && shown.device_type != dlpack::kCudaHost) return false;
-  if (!TakeShape(shown)) return false;
+  if (!ReadShape(shown)) return false;
   tensor_.struct_size = sizeof tensor_;
   tensor_.dtype = *type;
   tensor_.output = static_cast<std::byte*>(shown.data) + shown.byte_offset;

@@ -21,13 +21,13 @@ class ShownTensor {
 
   // Converts the tensor. False if it is not in host memory, is empty or not contiguous, has more
   // than kMostDimensions dimensions, or has a type that hvd.h lacks.
-  bool Take(const dlpack::Tensor& shown);
+  bool Read(const dlpack::Tensor& shown);
 
   // The output is the input. A view of this object.
   hvd_tensor& tensor() { return tensor_; }
 
  private:
-  bool TakeShape(const dlpack::Tensor& shown);
+  bool ReadShape(const dlpack::Tensor& shown);
 
   hvd_tensor tensor_{};
   std::array<int64_t, kMostDimensions> extents_{};

@@ -111,7 +111,7 @@ Result<bool> AcrossHosts::Advance(CudaOp& op) {
     op.stage = Stage::kAgreed;
     HVD_RETURN_IF_ERROR(turns_.Add(op.agreement->agreed(), &op));
   }
-  TakeTurns();
+  AdvanceTurns();
   if (op.stage == Stage::kRefused) {
     ReturnLease(op);
     return op.failure;
@@ -121,7 +121,7 @@ Result<bool> AcrossHosts::Advance(CudaOp& op) {
   return op.stage != Stage::kAgreed;
 }
 
-void AcrossHosts::TakeTurns() {
+void AcrossHosts::AdvanceTurns() {
   while (AgreedTurns::Batch* batch = turns_.Next()) {
     if (!batch->begun) Begin(*batch);
     if (lane_ != nullptr) {
@@ -204,11 +204,11 @@ void AcrossHosts::Forget(CudaOp& op) {
 
 void AcrossHosts::ReturnLease(CudaOp& op) {
   if (op.lease.control == nullptr) return;
-  if (op.controls.empty()) return around_.leases.TakeBack(&op.lease);  // nobody has looked into it
+  if (op.controls.empty()) return around_.leases.Reclaim(&op.lease);  // nobody has looked into it
   for (uint32_t m = 0; m < op.members; ++m) {
     if (m != op.self && op.controls[m] != nullptr) op.Release(m);
   }
-  around_.leases.TakeBackWhenReleased(&op.lease, op.self);
+  around_.leases.ReclaimWhenReleased(&op.lease, op.self);
 }
 
 }  // namespace hvd

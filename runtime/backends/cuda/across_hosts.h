@@ -45,7 +45,7 @@ class AcrossHosts {
 
  private:
   Result<HostNote> ReadFacts(CudaOp& op, const MemberInputs& parts);
-  void TakeTurns();
+  void AdvanceTurns();
   void Begin(AgreedTurns::Batch& batch);
   Status BeginRoute(const std::vector<CudaOp*>& ops);
   Status BeginAlike(const std::vector<CudaOp*>& ops, const std::vector<HostNote>& notes);

@@ -386,9 +386,9 @@ Result<bool> CudaBackend::Advance(const CollectiveCall&, OpState* state) {
   if (op.across_hosts) {
     across_hosts_.ReturnLease(op);
   } else if (op.self == 0) {
-    leases_.TakeBackWhenReleased(&op.lease, op.self);
+    leases_.ReclaimWhenReleased(&op.lease, op.self);
   } else {
-    leases_.TakeBack(&op.lease);  // nobody has looked into it
+    leases_.Reclaim(&op.lease);  // nobody has looked into it
   }
   op.stage = Stage::kDone;
   return true;
@@ -529,7 +529,7 @@ void CudaBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
   if (op.lane != nullptr) op.lane->Forget(op);
   if (op.staged != nullptr) op.staged->Abandon(peers_may_work);
   if (op.mark.handle != 0) op.device->DropMark(op.mark);
-  if (op.lease.control != nullptr && !peers_may_work) leases_.TakeBack(&op.lease);
+  if (op.lease.control != nullptr && !peers_may_work) leases_.Reclaim(&op.lease);
   // A kernel of NCCL may still write the result: until the communicators are gone.
   CollectiveResult* result = op.call.result;
   if (peers_may_work && result != nullptr && result->made_output != nullptr)

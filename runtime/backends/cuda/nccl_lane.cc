@@ -160,7 +160,7 @@ void NcclLane::MakeBatches() {
       ++end;
     }
     std::vector<uint64_t> turns(options_.turn_cells.size());
-    if (!TakeTurns(options_.turn_cells, turns)) break;  // another leader is at it
+    if (!AcquireTurns(options_.turn_cells, turns)) break;  // another leader is at it
     Batch& batch = batches_[next_number_];
     batch.turn = turns[0];
     std::ranges::copy(turns, waiting_[first]->cell(0).turns());

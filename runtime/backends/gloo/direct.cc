@@ -26,7 +26,7 @@ class DirectSum final : public InterHostSum {
         output_(output),
         count_(count),
         bytes_(count * SizeOf(spec.dtype)),
-        scratch_(pool.Take((LeadersOf(call) - 1) * bytes_)),
+        scratch_(pool.Acquire((LeadersOf(call) - 1) * bytes_)),
         transfers_(mesh, call_) {
     call_.ReportAlgorithm(TraceAlgorithm::kDirect);
     if (call_.copies != nullptr) call_.copies->Fill(0, count_);
@@ -53,7 +53,7 @@ class DirectSum final : public InterHostSum {
  private:
   Status Finish() {
     AddUp(call_, spec_, input_, scratch_.get(), output_, count_);
-    if (call_.copies != nullptr) call_.copies->Take(0, count_);
+    if (call_.copies != nullptr) call_.copies->Deliver(0, count_);
     return Status::Ok();
   }
 
@@ -92,7 +92,7 @@ Status DirectReducescatterv(Mesh& mesh, ScratchPool& pool, const InterHostCall& 
   }
   size_t own_count = counts[call.group.index];
   size_t own_bytes = own_count * element;
-  ScratchPool::Lease scratch = pool.Take((counts.size() - 1) * own_bytes);
+  ScratchPool::Lease scratch = pool.Acquire((counts.size() - 1) * own_bytes);
   Transfers transfers(mesh, call);
   {
     MeshStart start(mesh);

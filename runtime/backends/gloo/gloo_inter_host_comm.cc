@@ -80,7 +80,7 @@ Status GlooInterHostComm::AllreduceBy(AllreduceAlgorithm algorithm, const InterH
   if (IsAlone(call) || count == 0) {
     if (call.copies != nullptr) call.copies->Fill(0, count);
     ReduceRange(spec, {&input, 1}, {&output, 1}, 0, count);
-    if (call.copies != nullptr) call.copies->Take(0, count);
+    if (call.copies != nullptr) call.copies->Deliver(0, count);
     return Status::Ok();
   }
   const auto make = algorithm == AllreduceAlgorithm::kSliced ? SlicedAllreduce : DirectAllreduce;

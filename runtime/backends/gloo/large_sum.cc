@@ -45,7 +45,7 @@ size_t PiecesAtOnce(const Mesh& mesh, const InterHostCall& call, size_t part_byt
 }
 
 // Adds the part of the only other leader to this one's, as it arrives.
-class PartAdder final : public MeshTaker {
+class PartAdder final : public MeshConsumer {
  public:
   // `call`, `spec` and the memory outlive it.
   PartAdder(const InterHostCall& call, const ReduceSpec& spec, std::span<std::byte> window,
@@ -53,7 +53,7 @@ class PartAdder final : public MeshTaker {
       : call_(call), spec_(spec), window_(window), own_(own), output_(output) {}
 
   std::span<std::byte> window() override { return window_; }
-  void Take(size_t count) override {
+  void Consume(size_t count) override {
     AddUp(call_, spec_, own_, window_.data(), output_, count / SizeOf(spec_.dtype));
     own_ += count;
     output_ += count;
@@ -86,8 +86,8 @@ class LargeSum final : public InterHostSum {
         pieces_((count_ + piece_ - 1) / piece_),
         under_way_(std::min(pieces_, PiecesAtOnce(mesh, call_, part_ * element_))),
         scratch_bytes_((leaders_ - 1) * part_ * element_),
-        scratch_(pool.Take(adds_at_once() ? MostStripes(call_) * kWindowBytes
-                                          : under_way_ * scratch_bytes_)),
+        scratch_(pool.Acquire(adds_at_once() ? MostStripes(call_) * kWindowBytes
+                                             : under_way_ * scratch_bytes_)),
         adders_(under_way_),
         sends_(mesh, call_) {
     call_.ReportAlgorithm(TraceAlgorithm::kSliced);
@@ -171,8 +171,8 @@ class LargeSum final : public InterHostSum {
     }
     std::deque<PartAdder>& adders = adders_[turn];
     adders.clear();
-    arrivals_[turn].Take(
-        start, leader, kScatterSlot, bytes, [&](uint32_t stripe, size_t first) -> MeshTaker& {
+    arrivals_[turn].Receive(
+        start, leader, kScatterSlot, bytes, [&](uint32_t stripe, size_t first) -> MeshConsumer& {
           const std::span<std::byte> window{scratch_.get() + stripe * kWindowBytes, kWindowBytes};
           const size_t place = own.first * element_ + first;
           return adders.emplace_back(call_, spec_, window, input_ + place, output_ + place);
@@ -199,7 +199,7 @@ class LargeSum final : public InterHostSum {
     });
   }
   void End(size_t piece) {
-    if (call_.copies != nullptr) call_.copies->Take(All(piece).first, All(piece).count);
+    if (call_.copies != nullptr) call_.copies->Deliver(All(piece).first, All(piece).count);
   }
 
   Mesh& mesh_;

@@ -31,7 +31,7 @@ class ScratchPool {
   };
 
   // At least this many bytes, uninitialised.
-  Lease Take(size_t bytes) { return Lease(*this, Find(bytes)); }
+  Lease Acquire(size_t bytes) { return Lease(*this, Find(bytes)); }
 
  private:
   static constexpr size_t kMostKeptBytes = 32 << 20;

@@ -40,12 +40,13 @@ class Transfers {
           start.Receive(RankOf(leader), {call_.tag, slot}, {data + first, count}, stripe));
     });
   }
-  // The same through a taker for each stripe, which is given its first byte and outlives this.
-  template <typename TakerOf>
-  void Take(MeshStart& start, uint32_t leader, uint64_t slot, size_t bytes, TakerOf taker_of) {
+  // The same through a consumer for each stripe, which is given its first byte and outlives this.
+  template <typename ConsumerOf>
+  void Receive(MeshStart& start, uint32_t leader, uint64_t slot, size_t bytes,
+               ConsumerOf consumer_of) {
     ForStripes(bytes, [&](uint32_t stripe, size_t first, size_t count) {
-      handles_.push_back(
-          start.Receive(RankOf(leader), {call_.tag, slot}, taker_of(stripe, first), count, stripe));
+      handles_.push_back(start.Receive(RankOf(leader), {call_.tag, slot},
+                                       consumer_of(stripe, first), count, stripe));
     });
   }
   // kInProgress at the deadline.

@@ -9,13 +9,13 @@ bool BatchTurns::BeginAttending() {
   return true;
 }
 
-std::unique_ptr<SteppedBatch> BatchTurns::TakeStep() {
+std::unique_ptr<SteppedBatch> BatchTurns::PopStep() {
   std::unique_ptr<SteppedBatch> batch;
   if (working_ || !has_work()) return batch;
   if (begun_ != nullptr) {
     if (!begun_->failed()) batch = std::move(begun_);
   } else if (NextFits()) {
-    batch = std::make_unique<SteppedBatch>(TakeNext(), comm_, rank_);
+    batch = std::make_unique<SteppedBatch>(PopNext(), comm_, rank_);
   }
   working_ = batch != nullptr;
   return batch;
@@ -32,15 +32,15 @@ bool BatchTurns::MayWork() const {
   return begun_ != nullptr ? begun_->failed() : !NextFits();
 }
 
-BatchTurn BatchTurns::TakeTurn() {
+BatchTurn BatchTurns::BeginTurn() {
   working_ = carrying_ = true;
   BatchTurn turn;
   turn.begun = std::move(begun_);
-  if (turn.begun == nullptr) turn.batch = TakeNext();
+  if (turn.begun == nullptr) turn.batch = PopNext();
   return turn;
 }
 
-LeaderBatch BatchTurns::TakeNext() {
+LeaderBatch BatchTurns::PopNext() {
   LeaderBatch batch = std::move(batches_.front());
   batches_.pop_front();
   for (const LeaderOpPointer& op : batch.ops) op->use = LeaderOp::Use::kInFlight;

@@ -47,7 +47,7 @@ class BatchTurns {
   bool came() const { return came_; }
 
   // For a thread that attends. Null: nothing it may execute.
-  std::unique_ptr<SteppedBatch> TakeStep();
+  std::unique_ptr<SteppedBatch> PopStep();
   // Null: it is over.
   void PutBack(std::unique_ptr<SteppedBatch> batch);
   // An exchange with other hosts that it can continue.
@@ -57,12 +57,12 @@ class BatchTurns {
   // attends.
   bool MayWork() const;
   // Only where has_work.
-  BatchTurn TakeTurn();
+  BatchTurn BeginTurn();
   void EndTurn() { working_ = carrying_ = false; }
 
  private:
   bool NextFits() const { return SteppedBatch::Fits(batches_.front(), comm_); }
-  LeaderBatch TakeNext();
+  LeaderBatch PopNext();
 
   InterHostComm& comm_;
   const uint32_t rank_;

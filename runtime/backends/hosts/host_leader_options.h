@@ -43,7 +43,7 @@ struct HostLeaderOptions {
   // A thread that attends counts as gone after this time without a call, or four times as long
   // during a sum. It calls every few microseconds, during a sum after half of this; between two of
   // its waits other hosts may have to wait this long.
-  Duration stand_back = std::chrono::microseconds(250);
+  Duration attendance_timeout = std::chrono::microseconds(250);
   CompareDetailsOf compare;
   CoordinatorOptions coordinator;
   // Wakes every sleeping rank on this host. From any thread.

@@ -18,10 +18,10 @@ namespace {
 
 constexpr Duration kCauseLook = std::chrono::milliseconds(20);
 // Between looks at a thread that waits for a message in place of the negotiation thread.
-constexpr Duration kHeldStandBack = std::chrono::milliseconds(2);
-// Times HostLeaderOptions::stand_back, for a thread that has come again and again, or that makes a
+constexpr Duration kHeldYield = std::chrono::milliseconds(2);
+// Times HostLeaderOptions::attendance_timeout, for a thread that has come again and again, or that makes a
 // sum: it looks for messages itself meanwhile (AttendUntil).
-constexpr int kMostStandBacks = 4;
+constexpr int kMostYields = 4;
 constexpr int kTries = 50;
 
 // The report of an operation with its part of a sum, which leaves the operation.
@@ -207,7 +207,7 @@ bool HostLeaderService::BeginAttending() {
   return comm_.steps() != nullptr && at_work && turns_.BeginAttending();
 }
 
-bool HostLeaderService::TakeNegotiation(bool patiently) {
+bool HostLeaderService::TryNegotiation(bool patiently) {
   for (int tries = 0;; ++tries) {
     if (negotiating_.try_lock()) return true;
     sleep_.Interrupt();  // the negotiation thread stands back
@@ -220,7 +220,7 @@ void HostLeaderService::Attend() {
   if (!BeginAttending()) return;
   sleep_.NoteLook();
   bool well = true;
-  if (TakeNegotiation(/*patiently=*/false)) {
+  if (TryNegotiation(/*patiently=*/false)) {
     MutexLock negotiating(negotiating_, std::adopt_lock);
     well = negotiator_.Look(TimePoint{});
   }
@@ -236,10 +236,10 @@ bool HostLeaderService::AttendUntil(TimePoint deadline) {
     begun = turns_.has_begun();
   }
   if (begun) {  // and back in time for a look at what else has come
-    StepBatches(std::min(deadline, SteadyNow() + options_.stand_back / 2));
+    StepBatches(std::min(deadline, SteadyNow() + options_.attendance_timeout / 2));
     return true;
   }
-  if (!TakeNegotiation(/*patiently=*/true)) return false;
+  if (!TryNegotiation(/*patiently=*/true)) return false;
   bool well = true;
   {
     MutexLock negotiating(negotiating_, std::adopt_lock);
@@ -270,7 +270,7 @@ void HostLeaderService::Rest() {
 }
 
 void HostLeaderService::StepBatches(TimePoint deadline) {
-  while (std::unique_ptr<SteppedBatch> batch = TakeStep()) {
+  while (std::unique_ptr<SteppedBatch> batch = PopStep()) {
     Status done = batch->Continue(deadline);
     if (!done.ok()) return PutBack(std::move(batch));
     Conclude(batch->batch(), done);
@@ -279,12 +279,12 @@ void HostLeaderService::StepBatches(TimePoint deadline) {
 }
 
 // Null: there is nothing that may be done here.
-std::unique_ptr<SteppedBatch> HostLeaderService::TakeStep() {
+std::unique_ptr<SteppedBatch> HostLeaderService::PopStep() {
   std::unique_ptr<SteppedBatch> batch;
   bool for_thread = false;
   {
     MutexLock lock(mutex_);
-    batch = turns_.TakeStep();
+    batch = turns_.PopStep();
     for_thread = !turns_.working() && turns_.has_work();
   }
   if (for_thread) changed_.notify_all();
@@ -306,12 +306,12 @@ void HostLeaderService::PutBack(std::unique_ptr<SteppedBatch> batch) {
 
 void HostLeaderService::Negotiate() {
   for (bool serves = true; serves;) {
-    StandBack();
+    Yield();
     if (!negotiating_.try_lock()) {
       // A thread that attends has come back. If this one waited for the lock, that one would have
       // to wake it each time it lets go.
       MutexLock lock(mutex_);
-      summoned_.wait_for(lock, options_.stand_back);
+      summoned_.wait_for(lock, options_.attendance_timeout);
       continue;
     }
     MutexLock negotiating(negotiating_, std::adopt_lock);
@@ -322,30 +322,30 @@ void HostLeaderService::Negotiate() {
 }
 
 // Returns when no thread attends.
-void HostLeaderService::StandBack() {
+void HostLeaderService::Yield() {
   sleep_.End();
   MutexLock lock(mutex_);
   if (!turns_.attended()) return;
-  for (int times = 1; turns_.attended(); times = std::min(2 * times, kMostStandBacks)) {
+  for (int times = 1; turns_.attended(); times = std::min(2 * times, kMostYields)) {
     turns_.Expect();
-    const Duration usual = options_.stand_back * (turns_.working() ? kMostStandBacks : times);
-    summoned_.wait_for(lock, sleep_.held() ? kHeldStandBack : usual,
+    const Duration usual = options_.attendance_timeout * (turns_.working() ? kMostYields : times);
+    summoned_.wait_for(lock, sleep_.held() ? kHeldYield : usual,
                        [this]() HVD_REQUIRES(mutex_) { return !turns_.attended(); });
     if (!sleep_.held() && !turns_.came()) turns_.EndAttending();
   }
   if (turns_.has_work()) changed_.notify_all();
 }
 
-NegotiatorOrders HostLeaderService::TakeOrders(bool sleeps) {
-  if (sleeps) sleep_.Begin();  // before the look at the orders
-  NegotiatorOrders orders;
+NegotiatorRequests HostLeaderService::PopRequests(bool sleeps) {
+  if (sleeps) sleep_.Begin();  // before the look at the requests
+  NegotiatorRequests requests;
   MutexLock lock(mutex_);
-  orders.posted.swap(posted_);
-  orders.outbox.swap(outbox_);
-  orders.leaving = leaving_;
+  requests.posted.swap(posted_);
+  requests.outbox.swap(outbox_);
+  requests.leaving = leaving_;
   const bool alone = sleeps && !sleep_.held_by_caller();
   if (alone && turns_.EndAttending() && turns_.has_work()) changed_.notify_all();
-  return orders;
+  return requests;
 }
 
 void HostLeaderService::OnBatch(LeaderBatch&& batch) {
@@ -377,7 +377,7 @@ void HostLeaderService::Work() {
         return turns_.MayWork() || (stopping_ && !turns_.working() && !turns_.has_work());
       });
       if (!turns_.has_work()) return;
-      turn = turns_.TakeTurn();
+      turn = turns_.BeginTurn();
     }
     Conclude(turn.whole(),
              Execute(turn, {comm_, heap_, options_.idle_limit, given_up}, options_.map.rank));

@@ -70,20 +70,20 @@ class HostLeaderService final : public Attendance, private NegotiatorOwner {
   bool AbortIfBroken();
 
   // NegotiatorOwner; OnFailed also when a batch fails.
-  NegotiatorOrders TakeOrders(bool sleeps) override;
+  NegotiatorRequests PopRequests(bool sleeps) override;
   void OnBatch(LeaderBatch&& batch) override;
   Status OnClosed(const Status& why) override;
   Status OnFailed(const Status& status) override;
 
   // In the negotiation thread.
   void Negotiate();
-  void StandBack();
+  void Yield();
 
   // In a thread that attends.
   bool BeginAttending();
-  bool TakeNegotiation(bool patiently) HVD_TRY_ACQUIRE(true, negotiating_);
+  bool TryNegotiation(bool patiently) HVD_TRY_ACQUIRE(true, negotiating_);
   void StepBatches(TimePoint deadline);
-  std::unique_ptr<SteppedBatch> TakeStep();
+  std::unique_ptr<SteppedBatch> PopStep();
   void PutBack(std::unique_ptr<SteppedBatch> batch);
 
   // In the inter-host thread.

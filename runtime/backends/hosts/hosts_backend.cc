@@ -100,7 +100,7 @@ bool StaysHere(const CollectiveCall& call) {
 }
 
 // `self`: the member, among those on this host.
-Status TakeAgreement(std::string_view bytes, uint32_t self, Agreement* agreement) {
+Status ReadAgreement(std::string_view bytes, uint32_t self, Agreement* agreement) {
   Result<AgreedPart> agreed = DecodeAgreed(bytes);
   if (!agreed.ok()) return agreed.status();
   if (self >= agreed->turns.size()) return Internal("an agreement that leaves this rank out");
@@ -370,14 +370,14 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const M
     if (!inputs.ok()) return inputs.status();
     for (const void* input : *inputs) part.inputs.push_back(static_cast<const std::byte*>(input));
     op.inputs = std::move(*inputs);
-    HVD_RETURN_IF_ERROR(TakeMemory(call, op, part));
+    HVD_RETURN_IF_ERROR(AllocateResult(call, op, part));
   }
   op.result_status->Enter(Phase::kStarted);
   return Status::Ok();
 }
 
 // Where the size is known already; otherwise BatchExecutor takes the memory.
-Status HostsBackend::TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part) {
+Status HostsBackend::AllocateResult(const CollectiveCall& call, MemberOp& op, LeaderTensor& part) {
   if (call.agreement != nullptr || HasExtents(call) || call.bytes() == 0) return Status::Ok();
   op.result_status->result_bytes = ResultBytes(call, op.op->hosts, map_.here());
   const bool sums = MakesSum(call);
@@ -418,7 +418,7 @@ Result<bool> HostsBackend::Advance(const CollectiveCall& call, OpState* state) {
     call.activities->Append(*op.op->activities);
     op.op->activities.reset();
   }
-  Status taken = TakeResult(call, op);
+  Status taken = ReadResult(call, op);
   Finish(op);
   if (!taken.ok()) return taken;
   return true;
@@ -440,7 +440,7 @@ Status HostsBackend::ReadFailure(const MemberOp& op) {
   return failure;
 }
 
-Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) {
+Status HostsBackend::ReadResult(const CollectiveCall& call, const MemberOp& op) {
   if (call.collective == Collective::kBarrier) return Status::Ok();
   if (call.collective == Collective::kJoin) {
     if (call.result != nullptr) call.result->rows = op.result_status->last_joined;
@@ -452,7 +452,7 @@ Status HostsBackend::TakeResult(const CollectiveCall& call, const MemberOp& op) 
   const std::byte* memory = *of_leader;
   if (call.agreement != nullptr) {
     const size_t bytes = memory == nullptr ? 0 : result_status.result_bytes;
-    return TakeAgreement({reinterpret_cast<const char*>(memory), bytes}, op.self, call.agreement);
+    return ReadAgreement({reinterpret_cast<const char*>(memory), bytes}, op.self, call.agreement);
   }
   const std::shared_ptr<const HostParts> of_set = last_parts_.Of(map_, call.group->ranks);
   const HostParts& hosts = *of_set;
@@ -510,11 +510,11 @@ void HostsBackend::Finish(MemberOp& op) {
   if (op.leads) {
     --led_;
     op.lease.staging = op.part->memory;
-    leases_.TakeBackWhenReleased(&op.lease, op.self);
+    leases_.ReclaimWhenReleased(&op.lease, op.self);
     return;
   }
   reinterpret_cast<ReleaseFlag*>(op.control)[op.self].store(1, std::memory_order_release);
-  leases_.TakeBack(&op.lease);
+  leases_.Reclaim(&op.lease);
 }
 
 // ---- ends
@@ -579,7 +579,7 @@ void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) 
   }
   if (peers_may_work) return;
   if (op.staging != nullptr) leases_.heap().Free(op.staging);
-  if (op.lease.control != nullptr) leases_.TakeBack(&op.lease);
+  if (op.lease.control != nullptr) leases_.Reclaim(&op.lease);
 }
 
 }  // namespace hvd

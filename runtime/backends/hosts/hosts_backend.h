@@ -62,11 +62,11 @@ class HostsBackend final : public Backend {
   void Lead(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts);
   Status BuildPart(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts,
                    LeaderTensor& part);
-  Status TakeMemory(const CollectiveCall& call, MemberOp& op, LeaderTensor& part);
+  Status AllocateResult(const CollectiveCall& call, MemberOp& op, LeaderTensor& part);
   Result<std::vector<const void*>> InputsOf(const CollectiveCall& call, const MemberOp& op,
                                             const MemberInputs& parts);
   Status ReadFailure(const MemberOp& op);
-  Status TakeResult(const CollectiveCall& call, const MemberOp& op);
+  Status ReadResult(const CollectiveCall& call, const MemberOp& op);
   Result<const std::byte*> ResultMemory(const MemberOp& op);
   void Finish(MemberOp& op);
 

@@ -47,7 +47,7 @@ Status LeaderOrders::OnRun(RunMessage&& msg) {
   LeaderBatch batch;
   std::vector<uint32_t> others;
   for (const RunEntry& entry : msg.entries) {
-    LeaderOpPointer op = reported_.Take(entry.ticket);
+    LeaderOpPointer op = reported_.Remove(entry.ticket);
     if (op == nullptr) return Internal("the coordinator knows a ticket that never was");
     if (msg.leaders.empty()) msg.leaders = op->FirstMembers();
     if (others.empty()) others = Without(msg.leaders, rank_);
@@ -67,7 +67,7 @@ Status LeaderOrders::OnTurn(RunMessage&& msg, std::optional<Coordination>* reply
   std::vector<LeaderOpPointer> ops;
   uint32_t parts = 0;
   for (const RunEntry& entry : msg.entries) {
-    LeaderOpPointer op = reported_.Take(entry.ticket);
+    LeaderOpPointer op = reported_.Remove(entry.ticket);
     if (op == nullptr) return Internal("the coordinator knows a ticket that never was");
     if (msg.leaders.empty()) msg.leaders = op->FirstMembers();
     parts += static_cast<uint32_t>(op->parts.size());
@@ -90,7 +90,7 @@ Status LeaderOrders::OnTurn(RunMessage&& msg, std::optional<Coordination>* reply
 }
 
 void LeaderOrders::OnEnd(const EndMessage& msg) {
-  LeaderOpPointer op = reported_.Take(msg.ticket);
+  LeaderOpPointer op = reported_.Remove(msg.ticket);
   if (op == nullptr) return;
   if (!msg.status.ok()) {
     failures_.emplace_back(std::move(op), msg.status);

@@ -32,7 +32,7 @@ class ReportedOps {
     const auto found = ops_.find(ticket);
     return found == ops_.end() ? nullptr : found->second.get();
   }
-  LeaderOpPointer Take(uint64_t ticket) {
+  LeaderOpPointer Remove(uint64_t ticket) {
     const auto taken = ops_.extract(ticket);
     return taken.empty() ? nullptr : taken.mapped();
   }

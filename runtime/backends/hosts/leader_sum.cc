@@ -124,7 +124,7 @@ void LeaderSum::Fill(size_t first, size_t count) {
   });
 }
 
-void LeaderSum::Take(size_t first, size_t count) {
+void LeaderSum::Deliver(size_t first, size_t count) {
   ForTensors(first, count, [this](LeaderTensor& part, size_t to, size_t from, size_t bytes) {
     CopyRange(static_cast<std::byte*>(part.To()) + to, packed_ + from, bytes);
   });

@@ -54,7 +54,7 @@ class LeaderSum final : private SumCopies {
  private:
   // SumCopies
   void Fill(size_t first, size_t count) override;
-  void Take(size_t first, size_t count) override;
+  void Deliver(size_t first, size_t count) override;
 
   template <typename Visitor>
   void ForTensors(size_t first, size_t count, Visitor visit) const;

@@ -49,7 +49,7 @@ Status Negotiator::NegotiateOnce() {
     if (Status ended = LoseCoordinator(lost); !ended.ok() || over_) return ended;
   }
   if (!trouble_.ok()) return std::exchange(trouble_, Status::Ok());
-  if (!TakeOrders()) return Status::Ok();
+  if (!HandleRequests()) return Status::Ok();
   if (Status heard = ReceiveLocal(); !heard.ok() || over_) return heard;
   bool received = false;
   Status status = ReceiveNext(SteadyNow() + kLookAgain, &received);
@@ -82,9 +82,9 @@ bool Negotiator::NeedsServing() const {
 Status Negotiator::LookOnce(TimePoint deadline) {
   const bool waits = deadline > TimePoint{};
   const uint64_t before = orders_.settled();
-  NegotiatorOrders orders = owner_.TakeOrders(waits);
-  const bool quiet = orders.outbox.empty() && !link_.has_local();
-  HVD_RETURN_IF_ERROR(Report(std::move(orders)));
+  NegotiatorRequests requests = owner_.PopRequests(waits);
+  const bool quiet = requests.outbox.empty() && !link_.has_local();
+  HVD_RETURN_IF_ERROR(Report(std::move(requests)));
   HVD_RETURN_IF_ERROR(ReceiveLocal());
   TimePoint until = quiet ? deadline : TimePoint{};
   for (bool received = true; received && !over_ && orders_.settled() == before;)
@@ -92,9 +92,9 @@ Status Negotiator::LookOnce(TimePoint deadline) {
   return LookAround();
 }
 
-Status Negotiator::Report(NegotiatorOrders orders) {
-  for (LeaderOpPointer& op : orders.posted) orders_.reported().Add(std::move(op));
-  for (Coordination& msg : orders.outbox) {
+Status Negotiator::Report(NegotiatorRequests requests) {
+  for (LeaderOpPointer& op : requests.posted) orders_.reported().Add(std::move(op));
+  for (Coordination& msg : requests.outbox) {
     HVD_RETURN_IF_ERROR(SendToCoordinator(std::move(msg)));
   }
   return orders_.UseEarlyOffer();
@@ -116,10 +116,10 @@ Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
 }
 
 // Sends what other threads want sent. False when this thread is to end.
-bool Negotiator::TakeOrders() {
-  NegotiatorOrders orders = owner_.TakeOrders(/*sleeps=*/true);
-  const bool leaving = orders.leaving;
-  if (Status said = Report(std::move(orders)); !said.ok()) {
+bool Negotiator::HandleRequests() {
+  NegotiatorRequests requests = owner_.PopRequests(/*sleeps=*/true);
+  const bool leaving = requests.leaving;
+  if (Status said = Report(std::move(requests)); !said.ok()) {
     (void)owner_.OnFailed(said);
     over_ = true;
     return false;
@@ -199,7 +199,7 @@ Status Negotiator::ReceiveMessage(InterHostMessage message) {
 }
 
 Status Negotiator::ReceiveLocal() {
-  while (std::optional<CoordinationLink::Received> received = link_.TakeLocal()) {
+  while (std::optional<CoordinationLink::Received> received = link_.PopLocal()) {
     HVD_RETURN_IF_ERROR(Receive(received->first, std::move(received->second)));
   }
   return Status::Ok();
@@ -263,7 +263,7 @@ void Negotiator::Finish() {
   (void)link_.Flush(SteadyNow() + options_.goodbye);
   orders_.PublishFailures();  // a look may have received both these and the end
   const Status why = owner_.OnClosed(Aborted("the world was shut down"));
-  for (const LeaderOpPointer& op : owner_.TakeOrders(/*sleeps=*/false).posted)
+  for (const LeaderOpPointer& op : owner_.PopRequests(/*sleeps=*/false).posted)
     publisher_.PublishFailure(*op, why);
   orders_.FailAll(why);
 }

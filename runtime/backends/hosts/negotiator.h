@@ -25,7 +25,7 @@
 namespace hvd {
 
 // What other threads want from the negotiation thread.
-struct NegotiatorOrders {
+struct NegotiatorRequests {
   std::vector<LeaderOpPointer> posted;
   std::vector<Coordination> outbox;  // to the coordinator, in order of events
   bool leaving = false;              // this rank leaves the world
@@ -35,7 +35,7 @@ class NegotiatorOwner {
  public:
   virtual ~NegotiatorOwner() = default;
   // `sleeps`: this thread is about to sleep until a message comes or it is woken.
-  virtual NegotiatorOrders TakeOrders(bool sleeps) = 0;
+  virtual NegotiatorRequests PopRequests(bool sleeps) = 0;
   // To be executed after all earlier ones.
   virtual void OnBatch(LeaderBatch&& batch) = 0;
   // No more operations for other hosts. Returns the first reason, which is kept.
@@ -67,10 +67,10 @@ class Negotiator {
 
   Status NegotiateOnce();
   Status ReceiveNext(TimePoint deadline, bool* received);
-  bool TakeOrders();
+  bool HandleRequests();
   Status CheckSent();
   Status LookOnce(TimePoint deadline);
-  Status Report(NegotiatorOrders orders);
+  Status Report(NegotiatorRequests requests);
   bool NeedsServing() const;
   void SendGoodbye();
   void CloseCoordinator(TimePoint now);

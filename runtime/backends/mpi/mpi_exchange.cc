@@ -25,7 +25,7 @@ void Exchange::Receive(int peer, std::byte* to, size_t bytes) {
   if (bytes != 0) ins_.push_back({InStream(kind_, peer, bytes), to});
 }
 
-bool Exchange::TakeIntoMemory() {
+bool Exchange::ReceiveIntoMemory() {
   bool all = true;
   for (Sink& in : ins_) {
     if (in.to != nullptr) {
@@ -47,8 +47,8 @@ Result<Turn> Exchange::Step() {
     if (!turn.ok()) return turn;
     moved |= *turn == Turn::kMoved;
   }
-  if (take_) take_();
-  all = TakeIntoMemory();
+  if (on_arrival_) on_arrival_();
+  all = ReceiveIntoMemory();
   for (OutStream& out : outs_) {
     Result<Turn> turn = out.Step();
     if (!turn.ok()) return turn;

@@ -30,7 +30,7 @@ class Exchange final : public Activity {
   // Receives into memory.
   void Receive(int peer, std::byte* to, size_t bytes);
   // Called after chunks have arrived: takes those it can use.
-  void OnArrival(std::function<void()> take) { take_ = std::move(take); }
+  void OnArrival(std::function<void()> on_arrival) { on_arrival_ = std::move(on_arrival); }
   std::vector<OutStream>& outs() { return outs_; }
 
   Result<Turn> Step() override;
@@ -41,14 +41,14 @@ class Exchange final : public Activity {
     InStream stream;
     std::byte* to;  // null: OnArrival handles the chunks
   };
-  bool TakeIntoMemory();
+  bool ReceiveIntoMemory();
   std::vector<int> Missing() const;
 
   StreamKind kind_;
   std::string what_;
   std::function<Status()> look_;
   std::function<bool(int)> gone_;
-  std::function<void()> take_;
+  std::function<void()> on_arrival_;
   std::vector<OutStream> outs_;
   std::deque<Sink> ins_;  // pointers into it stay valid
 };

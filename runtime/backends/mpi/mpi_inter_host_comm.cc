@@ -387,7 +387,7 @@ Result<InterHostMessage> MpiInterHostComm::Receive(uint32_t rank, uint64_t tag,
   std::optional<InterHostMessage> message;
   auto step = [&]() -> Result<Turn> {
     HVD_RETURN_IF_ERROR(Look());
-    message = mailbox_.Take(rank, tag);
+    message = mailbox_.Pop(rank, tag);
     if (message) return Turn::kDone;
     if (rank != kAnyLeader && mailbox_.LeftSince(rank)) {
       return Aborted(

@@ -73,7 +73,7 @@ struct MpiLibrary::Task {
   Status status;
 
   // True if it moved.
-  bool Take() {
+  bool Step() {
     if (calls != nullptr) {
       (*calls)();
       return done = true;
@@ -233,7 +233,7 @@ void MpiLibrary::ServeCalls() {
     }
     bool moved = false, finished = false;
     for (Task* task : turn) {
-      moved |= task->Take();
+      moved |= task->Step();
       finished |= task->done;
     }
     if (finished) {
@@ -273,7 +273,7 @@ Status MpiLibrary::Carry(Task& task) {
     return std::move(task.status);
   }
   Patience patience;
-  while (!task.done) task.Take() ? patience.Reset() : patience.Pause();
+  while (!task.done) task.Step() ? patience.Reset() : patience.Pause();
   return std::move(task.status);
 }
 

@@ -73,7 +73,7 @@ Status MpiMailbox::Accept(size_t bytes) {
   return Status::Ok();
 }
 
-std::optional<InterHostMessage> MpiMailbox::Take(uint32_t rank, uint64_t tag) {
+std::optional<InterHostMessage> MpiMailbox::Pop(uint32_t rank, uint64_t tag) {
   MutexLock lock(mutex_);
   auto found = messages_.find(tag);
   if (found == messages_.end()) return std::nullopt;

@@ -32,7 +32,7 @@ class MpiMailbox {
   // arrived.
   Result<bool> Pump();
   // The oldest message with the tag from the rank, or from any rank if it is kAnyLeader.
-  std::optional<InterHostMessage> Take(uint32_t rank, uint64_t tag);
+  std::optional<InterHostMessage> Pop(uint32_t rank, uint64_t tag);
 
   struct Sending {
     MpiBuffer buffer;

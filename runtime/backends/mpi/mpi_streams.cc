@@ -15,7 +15,7 @@ constexpr size_t kMostFreeBytes = size_t{64} << 20;
 
 }  // namespace
 
-Chunk ChunkPool::Take(size_t payload_bytes) {
+Chunk ChunkPool::Acquire(size_t payload_bytes) {
   Chunk chunk;
   chunk.capacity = std::bit_ceil(payload_bytes + sizeof(ChunkHeader));
   {
@@ -33,7 +33,7 @@ Chunk ChunkPool::Take(size_t payload_bytes) {
   return chunk;
 }
 
-void ChunkPool::Give(Chunk chunk) {
+void ChunkPool::Release(Chunk chunk) {
   MutexLock lock(mutex_);
   if (free_bytes_ + chunk.capacity > kMostFreeBytes) return;
   free_bytes_ += chunk.capacity;
@@ -47,8 +47,8 @@ void ChunkPool::AddStray(int peer, Chunk chunk) {
   stray_count_.store(strays_.size(), std::memory_order_release);
 }
 
-Chunk ChunkPool::TakeStray(int peer, uint64_t tag, uint64_t phase,
-                           const std::function<bool(uint64_t)>& wanted) {
+Chunk ChunkPool::PopStray(int peer, uint64_t tag, uint64_t phase,
+                          const std::function<bool(uint64_t)>& wanted) {
   if (stray_count_.load(std::memory_order_acquire) == 0) return {};
   MutexLock lock(mutex_);
   auto [first, last] = strays_.equal_range({peer, tag, phase});
@@ -70,14 +70,14 @@ Result<Turn> OutStream::Step() {
     int code = MPI_Test(&under_way_.front().request, &complete, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) return MpiError(Format("sending to rank {}", peer_), code);
     if (!complete) break;
-    kind_.pool->Give(std::move(under_way_.front()));
+    kind_.pool->Release(std::move(under_way_.front()));
     under_way_.pop_front();
     turn = Turn::kMoved;
   }
   while (sent_ < bytes_ && under_way_.size() < kWindow) {
     size_t bytes = std::min(kind_.chunk_bytes, bytes_ - sent_);
     if (sent_ + bytes > allowed_) break;
-    Chunk chunk = kind_.pool->Take(bytes);
+    Chunk chunk = kind_.pool->Acquire(bytes);
     ChunkHeader header{kind_.tag, kind_.phase, sent_ / kind_.chunk_bytes, bytes};
     std::memcpy(chunk.buffer.get(), &header, sizeof(header));
     std::memcpy(chunk.payload(), data_ + sent_, bytes);
@@ -109,14 +109,14 @@ std::span<const std::byte> InStream::front() {
 
 void InStream::Pop() {
   auto chunk = arrived_.find(taken_);
-  kind_.pool->Give(std::move(chunk->second));
+  kind_.pool->Release(std::move(chunk->second));
   arrived_.erase(chunk);
   ++taken_;
 }
 
 // A receive takes the largest chunk, since another operation's may come.
 Status InStream::Post() {
-  Chunk chunk = kind_.pool->Take(kind_.chunk_bytes);
+  Chunk chunk = kind_.pool->Acquire(kind_.chunk_bytes);
   int code = MPI_Irecv(chunk.buffer.get(), static_cast<int>(chunk.capacity), MPI_BYTE, peer_,
                        MpiTagOf(kind_.tag), kind_.comm, &chunk.request);
   if (code != MPI_SUCCESS) return MpiError(Format("receiving from rank {}", peer_), code);
@@ -156,7 +156,7 @@ void InStream::Retract() {
   MPI_Cancel(&chunk.request);
   MPI_Wait(&chunk.request, &status);
   MPI_Test_cancelled(&status, &cancelled);
-  if (cancelled) return kind_.pool->Give(std::move(chunk));
+  if (cancelled) return kind_.pool->Release(std::move(chunk));
   std::memcpy(&chunk.header, chunk.buffer.get(), sizeof(ChunkHeader));
   kind_.pool->AddStray(peer_, std::move(chunk));
 }
@@ -165,8 +165,8 @@ Result<Turn> InStream::Step() {
   if (got_ == chunks_ && posted_.empty()) return Turn::kIdle;
   size_t before = got_;
   while (got_ < chunks_) {
-    Chunk stray = kind_.pool->TakeStray(peer_, kind_.tag, kind_.phase,
-                                        [this](uint64_t chunk) { return IsNew(chunk); });
+    Chunk stray = kind_.pool->PopStray(peer_, kind_.tag, kind_.phase,
+                                       [this](uint64_t chunk) { return IsNew(chunk); });
     if (stray.buffer == nullptr) break;
     if (Status status = Arrive(std::move(stray)); !status.ok()) return status;
   }
@@ -195,7 +195,7 @@ InStream::~InStream() {
     MPI_Cancel(&chunk.request);
     MPI_Test(&chunk.request, &complete, &status);
     if (complete) MPI_Test_cancelled(&status, &cancelled);
-    cancelled ? kind_.pool->Give(std::move(chunk))
+    cancelled ? kind_.pool->Release(std::move(chunk))
               : kind_.pool->GiveUpOn(std::move(chunk), Format("data from rank {}", peer_));
   }
 }

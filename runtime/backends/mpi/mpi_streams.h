@@ -45,8 +45,8 @@ class ChunkPool {
  public:
   explicit ChunkPool(MpiLibrary& library) : library_(library) {}
 
-  Chunk Take(size_t payload_bytes);
-  void Give(Chunk chunk);
+  Chunk Acquire(size_t payload_bytes);
+  void Release(Chunk chunk);
   // MPI may still use the chunk, and no thread waits for it any more.
   void GiveUpOn(Chunk chunk, std::string_view what) {
     library_.GiveUpOn(std::move(chunk.buffer), what);
@@ -54,8 +54,8 @@ class ChunkPool {
 
   void AddStray(int peer, Chunk chunk);
   // A stray of this operation from this peer whose number `wanted` accepts; an empty chunk if none.
-  Chunk TakeStray(int peer, uint64_t tag, uint64_t phase,
-                  const std::function<bool(uint64_t)>& wanted);
+  Chunk PopStray(int peer, uint64_t tag, uint64_t phase,
+                 const std::function<bool(uint64_t)>& wanted);
 
  private:
   using StrayKey = std::tuple<int, uint64_t, uint64_t>;

@@ -117,10 +117,10 @@ class AllreduceOp final : public ShmOp {
   }
   Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call) override;
-  bool TakeNews() override { return std::exchange(news_, false) || ring_.TakeNews(); }
+  bool PopPublished() override { return std::exchange(published_, false) || ring_.PopPublished(); }
   bool Needs(uint32_t member) const override;
   bool AwaitsPartOf(uint32_t member) const override;
-  void TakeBack() override { room_.leases.TakeBack(&lease_); }
+  void Reclaim() override { room_.leases.Reclaim(&lease_); }
 
  private:
   Status Lend(const CollectiveCall& call, BufferDescriptor* descriptor);
@@ -141,7 +141,7 @@ class AllreduceOp final : public ShmOp {
   bool CombineAlone(const CollectiveCall& call);
   Result<bool> AdvanceAlone(const CollectiveCall& call);
   template <typename Do>
-  bool TakeChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress, Do&& work);
+  bool ClaimChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress, Do&& work);
 
   // Two write straight into each other's copies, which are then free at once. More write into one
   // copy that all read: less to write, but it stays until all have left.
@@ -172,7 +172,7 @@ class AllreduceOp final : public ShmOp {
   bool staged_ = false;     // the own part is a copy
   bool has_ring_ = false;   // the own control block has slots
   bool uses_ring_ = false;  // all participants have them, and nothing else is used
-  bool news_ = false;
+  bool published_ = false;
   StagingRing ring_;
   bool lends_ = false;                       // others read our lease until they release it
   std::vector<ReleaseFlag*> release_flags_;  // ours, in the leases that we read
@@ -192,7 +192,7 @@ Result<BufferDescriptor> AllreduceOp::Prepare(const CollectiveCall& call) {
   members_ = call.group->local_size();
   BufferDescriptor descriptor;
   if (!Lend(call, &descriptor).ok()) {
-    TakeBack();
+    Reclaim();
     staged_ = has_ring_ = false;
     descriptor = {};
     descriptor.payload = {static_cast<const std::byte*>(call.input), call.bytes()};
@@ -241,7 +241,7 @@ Status AllreduceOp::LendRing(const CollectiveCall& call, BufferDescriptor* descr
   ring_ = StagingRing(
       call, {reinterpret_cast<RingWords*>(lease_.control + layout.ring), slots, own_data_});
   ring_.Post(call);
-  ring_.TakeNews();  // the offer itself wakes the others
+  ring_.PopPublished();  // the offer itself wakes the others
   LeaseDescriptor{*copy, lease_.control_at, staged_, room_.chunk_kib, /*ring=*/true}.WriteTo(
       descriptor);
   return Status::Ok();
@@ -289,7 +289,7 @@ void AllreduceOp::CopyLate(const CollectiveCall& call) {
   const Layout layout(call.group->local_size(), /*adasum=*/false);
   auto* notice = reinterpret_cast<Notice*>(lease_.control + layout.notice);
   notice->copied.store(1, std::memory_order_release);
-  news_ = true;
+  published_ = true;
 }
 
 // They are there during Start only, and somebody else's copy is not there yet.
@@ -391,7 +391,7 @@ Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
     if (!ring_.Advance(call)) return false;
     Leave();
     if (!ring_.went_aside()) room_.leases.FreeCopy(&lease_);
-    room_.leases.TakeBackWhenReleased(&lease_, self_);
+    room_.leases.ReclaimWhenReleased(&lease_, self_);
     return true;
   }
   if (!AllCopied(participants_, members_)) return false;
@@ -401,17 +401,17 @@ Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
   Leave();
   if (!KeepsCopy(participants_[me_])) room_.leases.FreeCopy(&lease_);
   if (lends_)
-    room_.leases.TakeBackWhenReleased(&lease_, self_);
+    room_.leases.ReclaimWhenReleased(&lease_, self_);
   else
-    TakeBack();
+    Reclaim();
   return true;
 }
 
 // Takes chunks until none is left: first those of the own lane, whose data is near, then those of
 // ranks that are late. True when all chunks are done, by whomever.
 template <typename Do>
-bool AllreduceOp::TakeChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress,
-                             Do&& work) {
+bool AllreduceOp::ClaimChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress,
+                              Do&& work) {
   uint32_t all = 0;
   std::atomic<uint32_t>& at_work = (lanes_[me_].*progress).at_work;
   std::atomic<uint32_t>& finished = (lanes_[me_].*progress).done;
@@ -469,7 +469,7 @@ bool AllreduceOp::Measure(const CollectiveCall& call) {
   auto measure = [&](uint32_t lane, uint32_t chunk, ElementRange range) {
     AddDotProducts(call.dtype, inputs_, range.first, range.count, slot(lane, chunk));
   };
-  if (!TakeChunks(chunking, lanes, &Lane::measure, measure)) return false;
+  if (!ClaimChunks(chunking, lanes, &Lane::measure, measure)) return false;
   std::vector<double> total(triangle, 0.0);
   for (uint32_t lane = 0; lane < lanes; ++lane) {
     for (uint32_t chunk = 0; chunk < chunking.chunks_of(lane); ++chunk) {
@@ -487,7 +487,7 @@ bool AllreduceOp::Combine(const CollectiveCall& call) {
     CombineChunk(call, lane, range);
     combined_here_[size_t{lane} * chunking.chunks_of(0) + chunk] = 1;
   };
-  return TakeChunks(chunking, count(), &Lane::combine, combine);
+  return ClaimChunks(chunking, count(), &Lane::combine, combine);
 }
 
 void AllreduceOp::CombineChunk(const CollectiveCall& call, uint32_t lane, ElementRange range) {
@@ -529,7 +529,7 @@ bool AllreduceOp::CombineAlone(const CollectiveCall& call) {
   combined_ = true;
   Leave();
   if (!result_.empty()) return false;
-  room_.leases.TakeBackWhenReleased(&lease_, self_);
+  room_.leases.ReclaimWhenReleased(&lease_, self_);
   return true;
 }
 
@@ -540,7 +540,7 @@ Result<bool> AllreduceOp::AdvanceAlone(const CollectiveCall& call) {
   }
   if (!lease_.ReleasedByAllBut(self_)) return false;
   CopyRange(call.output, result_.data(), call.bytes());
-  TakeBack();
+  Reclaim();
   return true;
 }
 

@@ -97,7 +97,7 @@ void BufferLeases::FreeCopy(Lease* lease) {
   lease->staging = nullptr;
 }
 
-void BufferLeases::TakeBack(Lease* lease) {
+void BufferLeases::Reclaim(Lease* lease) {
   FreeCopy(lease);
   if (lease->control != nullptr) {
     idle_[lease->control_bytes].push_back({lease->control, lease->control_at});
@@ -105,9 +105,9 @@ void BufferLeases::TakeBack(Lease* lease) {
   *lease = {};
 }
 
-void BufferLeases::TakeBackWhenReleased(Lease* lease, uint32_t self) {
+void BufferLeases::ReclaimWhenReleased(Lease* lease, uint32_t self) {
   if (lease->control == nullptr) return;
-  if (lease->ReleasedByAllBut(self)) return TakeBack(lease);
+  if (lease->ReleasedByAllBut(self)) return Reclaim(lease);
   waiting_.push_back({*lease, self});
   *lease = {};
 }
@@ -115,7 +115,7 @@ void BufferLeases::TakeBackWhenReleased(Lease* lease, uint32_t self) {
 void BufferLeases::CollectWaiting() {
   std::erase_if(waiting_, [this](Waiting& waiting) {
     if (!waiting.lease.ReleasedByAllBut(waiting.self)) return false;
-    TakeBack(&waiting.lease);
+    Reclaim(&waiting.lease);
     return true;
   });
 }

@@ -77,9 +77,9 @@ class BufferLeases {
   // Requires that no other rank reads the copy.
   void FreeCopy(Lease* lease);
   // Requires that no other rank reads any of it.
-  void TakeBack(Lease* lease);
+  void Reclaim(Lease* lease);
   // Members other than `self` may still read it.
-  void TakeBackWhenReleased(Lease* lease, uint32_t self);
+  void ReclaimWhenReleased(Lease* lease, uint32_t self);
   // Takes back leases that all members have released.
   void Collect() {
     if (!waiting_.empty()) CollectWaiting();

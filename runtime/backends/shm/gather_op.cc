@@ -31,10 +31,12 @@ class GatherOp final : public ShmOp {
   void WorkAhead(const CollectiveCall& call) override;
   Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) override;
   Result<bool> Advance(const CollectiveCall& call) override;
-  bool TakeNews() override { return std::exchange(news_, false) || (posts_ && posts_->TakeNews()); }
+  bool PopPublished() override {
+    return std::exchange(published_, false) || (posts_ && posts_->PopPublished());
+  }
   bool Needs(uint32_t member) const override;
   bool AwaitsPartOf(uint32_t member) const override { return Needs(member); }
-  void TakeBack() override { room_.leases.TakeBack(&lease_); }
+  void Reclaim() override { room_.leases.Reclaim(&lease_); }
 
  private:
   // Where a member's input is. A payload is gone after Start.
@@ -56,7 +58,7 @@ class GatherOp final : public ShmOp {
   void BeginReduce(const CollectiveCall& call);
   void CopyOwn(size_t until);
   void CopyWhole(bool payloads);
-  bool TakeOne();
+  bool CopyOne();
   bool Reduce(const CollectiveCall& call);
   bool Step(const CollectiveCall& call);
   void Pull();
@@ -77,7 +79,7 @@ class GatherOp final : public ShmOp {
   bool reduces_ = false;
   bool streamed_ = false;  // some input comes as a stream
   bool pulled_ = false;    // inputs that lie somewhere as a whole have been copied
-  bool news_ = false;
+  bool published_ = false;
   Piece own_;                                 // of a copy, not yet copied; 0 bytes: none
   size_t own_done_ = 0;                       // bytes of it
   size_t reduced_ = 0;                        // bytes of the output
@@ -97,7 +99,7 @@ Result<BufferDescriptor> GatherOp::Prepare(const CollectiveCall& call) {
     return descriptor;
   }
   if (!Lend(call, &descriptor).ok()) {
-    TakeBack();
+    Reclaim();
     posts_.reset();
     descriptor = {};
     descriptor.payload = {static_cast<const std::byte*>(call.input), call.bytes()};
@@ -147,7 +149,7 @@ Status GatherOp::OpenStream(const CollectiveCall& call, BufferDescriptor* descri
   const StreamPlace place(lease_.control, members, static_cast<std::byte*>(lease_.staging));
   posts_.emplace(StreamCut(call, self_, extent), place, call.input, members, self_);
   posts_->Post();
-  posts_->TakeNews();  // the offer itself wakes the others
+  posts_->PopPublished();  // the offer itself wakes the others
   LeaseDescriptor{*copy, lease_.control_at, /*staged=*/true, /*chunk_kib=*/0, /*ring=*/true}
       .WriteTo(descriptor);
   return Status::Ok();
@@ -282,14 +284,14 @@ void GatherOp::CopyWhole(bool payloads) {
 }
 
 // One chunk of each stream that has one.
-bool GatherOp::TakeOne() {
+bool GatherOp::CopyOne() {
   bool moved = false;
   for (Source& source : sources_) {
     if (!source.stream || !source.stream->ready()) continue;
     const std::span<const std::byte> chunk = source.stream->Next();
     CopyRange(source.target + source.stream->taken_bytes(), chunk.data(), chunk.size());
-    source.stream->Take();
-    news_ = moved = true;
+    source.stream->Pop();
+    published_ = moved = true;
   }
   return moved;
 }
@@ -340,8 +342,8 @@ bool GatherOp::Reduce(const CollectiveCall& call) {
   reduced_ += bytes;
   for (Source& source : sources_) {
     if (!source.stream) continue;
-    source.stream->Take();
-    news_ = true;
+    source.stream->Pop();
+    published_ = true;
   }
   return true;
 }
@@ -353,7 +355,7 @@ bool GatherOp::Step(const CollectiveCall& call) {
   bool moved = posts_ && posts_->Post();
   // While it is in the cache.
   if (moved && own_.bytes == call.bytes()) CopyOwn(posts_->posted_bytes());
-  moved = (reduces_ ? Reduce(call) : TakeOne()) || moved;
+  moved = (reduces_ ? Reduce(call) : CopyOne()) || moved;
   if (moved || own_done_ == own_.bytes) return moved;
   CopyOwn(own_done_ + kOwnStep);
   return true;
@@ -378,7 +380,7 @@ Result<bool> GatherOp::Advance(const CollectiveCall& call) {
   if (!taken() || (posts_ && !posts_->done())) return false;
   if (WaitsForReaders() && !lease_.ReleasedByAllBut(self_)) return false;
   if (posts_ && !posts_->went_aside()) room_.leases.FreeCopy(&lease_);
-  room_.leases.TakeBackWhenReleased(&lease_, self_);
+  room_.leases.ReclaimWhenReleased(&lease_, self_);
   return true;
 }
 
@@ -401,7 +403,8 @@ bool GatherOp::Needs(uint32_t member) const {
 void GatherOp::Release(Source& source) {
   if (source.flag == nullptr) return;
   std::exchange(source.flag, nullptr)->store(1, std::memory_order_release);
-  news_ = news_ || streamed_;  // otherwise the end of this operation, which comes now, wakes them
+  published_ =
+      published_ || streamed_;  // otherwise the end of this operation, which comes now, wakes them
 }
 
 void GatherOp::Leave() {

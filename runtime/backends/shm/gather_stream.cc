@@ -121,7 +121,7 @@ void StreamSource::PostOne(bool aside) {
   went_aside_ = went_aside_ || aside;
   if (!aside) place_.words->in_slot[slot].store(posted_, std::memory_order_relaxed);
   place_.words->posted.store(posted_, std::memory_order_release);
-  news_ = true;
+  published_ = true;
 }
 
 size_t StreamSource::posted_bytes() const {
@@ -162,7 +162,7 @@ std::span<const std::byte> StreamReader::Next() const {
   return {from, piece.bytes};
 }
 
-void StreamReader::Take() {
+void StreamReader::Pop() {
   ++taken_;
   place_.readers[self_].taken.store(done() ? StreamReaderWord::kAll : taken_,
                                     std::memory_order_release);

@@ -128,7 +128,7 @@ class StreamSource {
   size_t posted_bytes() const;
   // The copy was used, so the readers may still read it.
   bool went_aside() const { return went_aside_; }
-  bool TakeNews() { return std::exchange(news_, false); }
+  bool PopPublished() { return std::exchange(published_, false); }
 
  private:
   bool HasSlot();
@@ -142,7 +142,7 @@ class StreamSource {
   uint64_t posted_ = 0;
   uint64_t least_taken_ = 0;   // when last looked
   uint32_t failed_looks_ = 0;  // polls since the last chunk that found a slot
-  bool news_ = false, went_aside_ = false;
+  bool published_ = false, went_aside_ = false;
 };
 
 // A reader's side: reads its part piece by piece.
@@ -158,9 +158,9 @@ class StreamReader {
   bool lacks() const;
   // An unread piece is available.
   bool ready();
-  // Then: the next piece, valid until Take.
+  // Then: the next piece, valid until Pop.
   std::span<const std::byte> Next() const;
-  void Take();
+  void Pop();
 
  private:
   uint64_t Posted() const { return place_.words->posted.load(std::memory_order_acquire); }

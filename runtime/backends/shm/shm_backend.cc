@@ -166,7 +166,7 @@ Result<bool> ShmBackend::Advance(const CollectiveCall& call, OpState* state) {
 }
 
 void ShmBackend::WakePeersFor(ShmOp& op) {
-  if (op.TakeNews() && peers_ != nullptr) peers_->WakeAll();
+  if (op.PopPublished() && peers_ != nullptr) peers_->WakeAll();
 }
 
 bool ShmBackend::Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const {
@@ -192,7 +192,7 @@ AwaitedRanks ShmBackend::AwaitedBy(const CollectiveCall& call, const OpState* st
 }
 
 void ShmBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
-  if (state != nullptr && !peers_may_work) OpOf(state.get()).TakeBack();
+  if (state != nullptr && !peers_may_work) OpOf(state.get()).Reclaim();
 }
 
 }  // namespace hvd

@@ -29,12 +29,12 @@ class ShmOp : public OpState {
   virtual Result<bool> Start(const CollectiveCall& call, const MemberInputs& parts) = 0;
   virtual Result<bool> Advance(const CollectiveCall& call) = 0;
   // True once after Start or Advance has stored something that other members wait for.
-  virtual bool TakeNews() = 0;
+  virtual bool PopPublished() = 0;
   virtual bool Needs(uint32_t member) const = 0;
   // True while this started operation cannot end before that member continues what it has begun.
   virtual bool AwaitsPartOf(uint32_t member) const = 0;
   // Requires that no peer uses anything of this operation, now or later.
-  virtual void TakeBack() = 0;
+  virtual void Reclaim() = 0;
 };
 
 std::unique_ptr<ShmOp> MakeGatherOp(ShmRoom room);

@@ -61,7 +61,7 @@ uint64_t StagingRing::Least(std::atomic<uint64_t> RingWords::*word) const {
 
 void StagingRing::Publish(std::atomic<uint64_t> RingWords::*word, uint64_t value) {
   (own_.words->*word).store(value, std::memory_order_release);
-  news_ = true;
+  published_ = true;
 }
 
 void StagingRing::Post(const CollectiveCall& call) {
@@ -109,7 +109,7 @@ void StagingRing::ReduceSlice(const CollectiveCall& call) {
   Publish(&RingWords::reduced, ++reduced_);
 }
 
-void StagingRing::TakeSlices(const CollectiveCall& call) {
+void StagingRing::CopySlices(const CollectiveCall& call) {
   const ElementRange range = ChunkAt(taken_);
   for (uint32_t p = 0; p < places_.size(); ++p) {
     const ElementRange slice = SliceOf(p, range);
@@ -124,7 +124,7 @@ void StagingRing::TakeSlices(const CollectiveCall& call) {
 bool StagingRing::Finish(const CollectiveCall& call) {
   const uint64_t before = taken_;
   const uint64_t ready = Least(sliced() ? &RingWords::reduced : &RingWords::posted);
-  while (taken_ < ready) sliced() ? TakeSlices(call) : Combine(call);
+  while (taken_ < ready) sliced() ? CopySlices(call) : Combine(call);
   return taken_ != before;
 }
 
@@ -149,7 +149,7 @@ bool StagingRing::Advance(const CollectiveCall& call) {
   return taken_ == chunks_;
 }
 
-bool StagingRing::TakeNews() { return std::exchange(news_, false); }
+bool StagingRing::PopPublished() { return std::exchange(published_, false); }
 
 bool StagingRing::Needs(uint32_t p) const {
   const RingWords& words = *places_[p].words;

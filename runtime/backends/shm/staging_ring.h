@@ -76,7 +76,7 @@ class StagingRing {
   bool Advance(const CollectiveCall& call);
 
   // Whether something was stored for the others since the last call.
-  bool TakeNews();
+  bool PopPublished();
   // The own copy was used, so the others may still read it.
   bool went_aside() const { return went_aside_; }
   // This one cannot finish because participant `p` does nothing more.
@@ -98,7 +98,7 @@ class StagingRing {
   bool Step(const CollectiveCall& call);
   void Combine(const CollectiveCall& call);
   void ReduceSlice(const CollectiveCall& call);
-  void TakeSlices(const CollectiveCall& call);
+  void CopySlices(const CollectiveCall& call);
   bool Finish(const CollectiveCall& call);
   void Publish(std::atomic<uint64_t> RingWords::*word, uint64_t value);
 
@@ -112,7 +112,7 @@ class StagingRing {
   uint64_t posted_ = 0, reduced_ = 0, taken_ = 0;
   uint64_t least_taken_ = 0;   // when last looked
   uint32_t failed_looks_ = 0;  // polls since the last chunk that found a slot
-  bool news_ = false, went_aside_ = false;
+  bool published_ = false, went_aside_ = false;
 };
 
 }  // namespace hvd

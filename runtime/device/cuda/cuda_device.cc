@@ -115,7 +115,7 @@ Status CudaDevice::BeginAfterMark(DeviceMark mark) {
 }
 
 void CudaDevice::DropMark(DeviceMark mark) {
-  events_.TakeBack(reinterpret_cast<CuEvent>(static_cast<uintptr_t>(mark.handle)));
+  events_.Release(reinterpret_cast<CuEvent>(static_cast<uintptr_t>(mark.handle)));
 }
 
 Status CudaDevice::LetFollow(void* stream) {

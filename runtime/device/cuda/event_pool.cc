@@ -7,7 +7,7 @@ namespace hvd {
 // A stream waits for what the event stood for when the wait was given, so the event is idle at
 // once.
 Status EventPool::Order(CuStream earlier, CuStream later) {
-  const Result<CuEvent> event = Take();
+  const Result<CuEvent> event = Acquire();
   if (!event.ok()) return event.status();
   idle_.push_back(*event);
   Status status = calls_.Do(calls_.driver().event_record, *event, earlier);
@@ -16,7 +16,7 @@ Status EventPool::Order(CuStream earlier, CuStream later) {
 }
 
 Result<CuEvent> EventPool::Lend(CuStream stream) {
-  const Result<CuEvent> event = Take();
+  const Result<CuEvent> event = Acquire();
   if (!event.ok()) return event;
   if (Status status = calls_.Do(calls_.driver().event_record, *event, stream); !status.ok()) {
     idle_.push_back(*event);
@@ -26,12 +26,12 @@ Result<CuEvent> EventPool::Lend(CuStream stream) {
   return event;
 }
 
-void EventPool::TakeBack(CuEvent event) {
+void EventPool::Release(CuEvent event) {
   if (std::erase(lent_, event) != 0) idle_.push_back(event);
 }
 
 Result<DeviceTicket> EventPool::Record(CuStream stream) {
-  const Result<CuEvent> event = Take();
+  const Result<CuEvent> event = Acquire();
   if (!event.ok()) return event.status();
   if (Status status = calls_.Do(calls_.driver().event_record, *event, stream); !status.ok()) {
     idle_.push_back(*event);
@@ -62,7 +62,7 @@ void EventPool::DestroyAll() {
   idle_.clear();
 }
 
-Result<CuEvent> EventPool::Take() {
+Result<CuEvent> EventPool::Acquire() {
   CuEvent event = nullptr;
   if (idle_.empty()) {
     if (Status status = CollectDone(); !status.ok()) return status;

@@ -22,9 +22,9 @@ class EventPool {
 
   // Makes `later` wait for the work enqueued on `earlier` so far.
   Status Order(CuStream earlier, CuStream later);
-  // Returns an event recorded in `stream`, lent until TakeBack or DestroyAll.
+  // Returns an event recorded in `stream`, lent until Release or DestroyAll.
   Result<CuEvent> Lend(CuStream stream);
-  void TakeBack(CuEvent event);
+  void Release(CuEvent event);
   // All tickets are of one stream: they become ready in order.
   Result<DeviceTicket> Record(CuStream stream);
   Result<bool> Ready(DeviceTicket ticket);
@@ -37,7 +37,7 @@ class EventPool {
     CuEvent event;
   };
 
-  Result<CuEvent> Take();
+  Result<CuEvent> Acquire();
   Status CollectDone();
 
   CudaCalls& calls_;

@@ -23,7 +23,7 @@ HVD_EXPORT void hvd_jax_bind(void* submit, void* last_error, void* free) {
 // Gives the status of the last collective that failed inside a program and forgets it; its sentence
 // goes to `sentence`, which has room for `size` bytes.
 HVD_EXPORT int32_t hvd_jax_failure(char* sentence, int64_t size) {
-  const hvd::jax::Failure failure = hvd::jax::TakeFailure();
+  const hvd::jax::Failure failure = hvd::jax::PopFailure();
   std::snprintf(sentence, static_cast<size_t>(size), "%s", failure.sentence.c_str());
   return failure.status;
 }

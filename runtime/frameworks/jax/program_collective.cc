@@ -100,7 +100,7 @@ int CodeOf(int32_t status) {
 
 }  // namespace
 
-Failure TakeFailure() {
+Failure PopFailure() {
   LastFailure& last = GetLastFailure();
   MutexLock lock(last.mutex);
   return std::exchange(last.failure, Failure{});

@@ -59,7 +59,7 @@ class ProgramCollective {
 };
 
 // The last failure of a collective in a program since the previous call; HVD_OK if none.
-Failure TakeFailure();
+Failure PopFailure();
 
 }  // namespace hvd::jax
 

@@ -156,10 +156,10 @@ MeshHandle MeshStart::Receive(uint32_t peer, MeshTag tag, std::span<std::byte> b
   return Add(Receiving(peer, tag, bytes, stripe));
 }
 
-MeshHandle MeshStart::Receive(uint32_t peer, MeshTag tag, MeshTaker& taker, size_t bytes,
+MeshHandle MeshStart::Receive(uint32_t peer, MeshTag tag, MeshConsumer& consumer, size_t bytes,
                               uint32_t stripe) {
   MeshTransfer transfer = Receiving(peer, tag, {}, stripe);
-  transfer.taker = &taker;
+  transfer.consumer = &consumer;
   transfer.bytes = bytes;
   return Add(std::move(transfer));
 }

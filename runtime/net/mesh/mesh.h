@@ -151,9 +151,9 @@ class MeshStart {
   MeshHandle Send(uint32_t peer, MeshTag tag, std::span<const std::byte> bytes,
                   uint32_t stripe = 0);
   MeshHandle Receive(uint32_t peer, MeshTag tag, std::span<std::byte> bytes, uint32_t stripe = 0);
-  // Exactly `bytes` bytes, as they arrive. The taker and its window must stay valid until the
+  // Exactly `bytes` bytes, as they arrive. The consumer and its window must stay valid until the
   // handle is done or gone.
-  MeshHandle Receive(uint32_t peer, MeshTag tag, MeshTaker& taker, size_t bytes,
+  MeshHandle Receive(uint32_t peer, MeshTag tag, MeshConsumer& consumer, size_t bytes,
                      uint32_t stripe = 0);
 
  private:

@@ -31,7 +31,7 @@ MeshTransfer* FindFirst(const MeshTransfers& transfers, MeshTag tag) {
   return found == transfers.end() ? nullptr : *found;
 }
 
-MeshTransfer* TakeFirst(MeshTransfers& transfers, MeshTag tag) {
+MeshTransfer* PopFirst(MeshTransfers& transfers, MeshTag tag) {
   const auto found = std::ranges::find(transfers, tag, &MeshTransfer::tag);
   if (found == transfers.end()) return nullptr;
   MeshTransfer* first = *found;
@@ -41,15 +41,15 @@ MeshTransfer* TakeFirst(MeshTransfers& transfers, MeshTag tag) {
 
 // The message is where its receive wants it.
 void Put(std::string_view message, const MeshTransfer& transfer) {
-  if (transfer.taker == nullptr) {
+  if (transfer.consumer == nullptr) {
     if (!message.empty()) std::memcpy(transfer.to, message.data(), message.size());
     return;
   }
-  const std::span<std::byte> window = transfer.taker->window();
+  const std::span<std::byte> window = transfer.consumer->window();
   while (!message.empty()) {
     const size_t count = std::min(message.size(), window.size());
     std::memcpy(window.data(), message.data(), count);
-    transfer.taker->Take(count);
+    transfer.consumer->Consume(count);
     message.remove_prefix(count);
   }
 }
@@ -179,7 +179,7 @@ void MeshOutbox::Fail(const Status& why) {
 
 // ---- MeshInbox
 
-void MeshInbox::Give(std::string message, MeshTransfer* transfer) {
+void MeshInbox::Hand(std::string message, MeshTransfer* transfer) {
   transfer->peer = peer_;
   if (transfer->kind == MeshTransfer::Kind::kReceiveSmall) {
     transfer->small = std::move(message);
@@ -192,17 +192,17 @@ void MeshInbox::Give(std::string message, MeshTransfer* transfer) {
   }
 }
 
-bool MeshInbox::TakeKept(MeshTransfer* transfer) {
+bool MeshInbox::ReceiveKept(MeshTransfer* transfer) {
   auto kept = kept_.find(transfer->tag);
   if (kept == kept_.end()) return false;
   std::string message = PopFront(kept_, kept);
   kept_bytes_ -= CostOf(message.size());
-  Give(std::move(message), transfer);
+  Hand(std::move(message), transfer);
   return true;
 }
 
 void MeshInbox::Receive(MeshTransfer* transfer) {
-  if (TakeKept(transfer)) return;
+  if (ReceiveKept(transfer)) return;
   posted_.push_back(transfer);
   if (transfer->kind == MeshTransfer::Kind::kReceive && transfer->needs_leave())
     outbox_.PutReady(transfer->tag);
@@ -245,9 +245,9 @@ Result<MeshPlace> MeshInbox::PlaceOf(const MeshFrame& frame) {
   bool direct = posted != nullptr && posted->kind == MeshTransfer::Kind::kReceive &&
                 posted->bytes == frame.bytes && frame.bytes > 0;
   if (direct) {
-    direct_ = TakeFirst(posted_, frame.tag);
-    if (direct_->taker == nullptr) return MeshPlace{direct_->to};
-    const std::span<std::byte> window = direct_->taker->window();
+    direct_ = PopFirst(posted_, frame.tag);
+    if (direct_->consumer == nullptr) return MeshPlace{direct_->to};
+    const std::span<std::byte> window = direct_->consumer->window();
     return MeshPlace{window.data(), window.size()};
   }
   if (frame.bytes > kMeshEagerBytes) {
@@ -259,18 +259,18 @@ Result<MeshPlace> MeshInbox::PlaceOf(const MeshFrame& frame) {
   return KeepRoom(frame.bytes);
 }
 
-MeshTransfer* MeshInbox::TakeTaker(MeshTag tag) {
-  MeshTransfer* taker = TakeFirst(posted_, tag);
-  return taker != nullptr ? taker : TakeFirst(any_, tag);
+MeshTransfer* MeshInbox::PopReceive(MeshTag tag) {
+  MeshTransfer* first = PopFirst(posted_, tag);
+  return first != nullptr ? first : PopFirst(any_, tag);
 }
 
 void MeshInbox::Deliver(MeshTag tag) {
-  MeshTransfer* taker = TakeTaker(tag);
-  if (taker == nullptr) {
+  MeshTransfer* receive = PopReceive(tag);
+  if (receive == nullptr) {
     kept_[tag].push_back(std::move(arriving_));
   } else {
     kept_bytes_ -= CostOf(arriving_.size());
-    Give(std::move(arriving_), taker);
+    Hand(std::move(arriving_), receive);
   }
   arriving_ = {};
 }
@@ -282,7 +282,7 @@ Status MeshInbox::End(const MeshFrame& frame) {
   }
   taken_ = frame.number;
   taking_ = false;
-  took_large_ = took_large_ || frame.bytes > kMeshEagerBytes;
+  completed_large_ = completed_large_ || frame.bytes > kMeshEagerBytes;
   if (direct_ != nullptr) {
     direct_->Finish(Status::Ok());
     direct_ = nullptr;

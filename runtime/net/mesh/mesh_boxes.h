@@ -24,16 +24,16 @@
 namespace hvd {
 
 // Processes a message as it arrives, without memory for all of it.
-class MeshTaker {
+class MeshConsumer {
  public:
-  virtual ~MeshTaker() = default;
-  // Where the bytes go: the same place for a whole message, of any size but 0. Takers of messages
+  virtual ~MeshConsumer() = default;
+  // Where the bytes go: the same place for a whole message, of any size but 0. Consumers of messages
   // of one peer, tag and stripe may share it, since those arrive in sequence.
   virtual std::span<std::byte> window() = 0;
   // The next `count` bytes have arrived: a full window, or the rest of the message. Called by the
   // thread that moves the bytes, under the mesh's lock: must not call the mesh, nor take longer
   // than a copy of the window.
-  virtual void Take(size_t count) = 0;
+  virtual void Consume(size_t count) = 0;
 };
 
 // One Send or Receive in progress. Owned by its handle; the boxes point to it until it is done or
@@ -48,9 +48,9 @@ struct MeshTransfer {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   size_t bytes = 0;
-  MeshTaker* taker = nullptr;  // of a kReceive, instead of `to`
-  bool eager = false;          // needs no permission, whatever its size
-  std::string small;           // what kReceiveSmall got
+  MeshConsumer* consumer = nullptr;  // of a kReceive, instead of `to`
+  bool eager = false;                // needs no permission, whatever its size
+  std::string small;                 // what kReceiveSmall got
   bool done = false;
   Status status;
 
@@ -128,7 +128,7 @@ class MeshInbox final : public MeshSink {
   // Done at once if the message has already arrived.
   void Receive(MeshTransfer* transfer);
   // For a receive of the first to send. True if a message was kept.
-  bool TakeKept(MeshTransfer* transfer);
+  bool ReceiveKept(MeshTransfer* transfer);
   // False if part of the message is already in its memory.
   bool Cancel(const MeshTransfer* transfer);
   void Fail(const Status& why);
@@ -136,7 +136,7 @@ class MeshInbox final : public MeshSink {
   // Numbered frames so far.
   uint64_t taken() const { return taken_; }
   // Whether a large message has completed since the last call.
-  bool TookLarge() { return std::exchange(took_large_, false); }
+  bool PopCompletedLarge() { return std::exchange(completed_large_, false); }
   // The peer has said goodbye, and why ("" if it just left).
   bool bye() const { return bye_; }
   void NoteBye() { bye_ = true; }  // which arrived by another stripe
@@ -144,15 +144,15 @@ class MeshInbox final : public MeshSink {
 
   // MeshSink
   Result<MeshPlace> Begin(const MeshFrame& frame) override;
-  void Take(size_t count) override { direct_->taker->Take(count); }
+  void Consume(size_t count) override { direct_->consumer->Consume(count); }
   Status End(const MeshFrame& frame) override;
 
  private:
   Result<MeshPlace> PlaceOf(const MeshFrame& frame);
   MeshPlace KeepRoom(size_t bytes);
   void Deliver(MeshTag tag);
-  MeshTransfer* TakeTaker(MeshTag tag);
-  void Give(std::string message, MeshTransfer* transfer);
+  MeshTransfer* PopReceive(MeshTag tag);
+  void Hand(std::string message, MeshTransfer* transfer);
 
   const uint32_t peer_;
   const size_t most_kept_;
@@ -163,7 +163,7 @@ class MeshInbox final : public MeshSink {
   size_t kept_bytes_ = 0;
   uint64_t taken_ = 0;
   bool taking_ = false;  // the frame after those
-  bool took_large_ = false;
+  bool completed_large_ = false;
   std::string
       arriving_;  // a message being received into kept_, or for a receive that comes in time
   MeshTransfer* direct_ = nullptr;  // a message being received directly into its place

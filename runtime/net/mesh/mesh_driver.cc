@@ -18,7 +18,7 @@ constexpr size_t kEventsAtOnce = 32;
 // Reads of the awaited connection that brought something, without a look at the others.
 constexpr int kMostUnpolled = 4;
 // While other threads drive, the thread of the mesh looks this often whether it is needed again.
-constexpr Duration kStandBack = std::chrono::milliseconds(2);
+constexpr Duration kYield = std::chrono::milliseconds(2);
 constexpr int kIdleLookMs = 500;
 constexpr int kLongestPollMs = 60'000;
 
@@ -90,7 +90,7 @@ Status MeshDriver::WaitFor(MeshWaiter& waiter) {
 Status MeshDriver::WaitFor(MeshWaiter& waiter, MutexLock& lock) {
   turns_.NoteWait();
   while (!MustReturn(waiter)) {
-    if (turns_.Take(waiter)) {
+    if (turns_.TryDrive(waiter)) {
       Drive(waiter);
       StopDriving(waiter);
     } else {
@@ -207,7 +207,7 @@ void MeshDriver::Pause() {
     bool stopping = false;
     {
       MutexLock lock(pausing_);
-      pause_.wait_for(lock, kStandBack, [this]() HVD_REQUIRES(pausing_) { return no_pause_; });
+      pause_.wait_for(lock, kYield, [this]() HVD_REQUIRES(pausing_) { return no_pause_; });
       stopping = no_pause_;
     }
     if (stopping) return mutex.lock();
@@ -218,7 +218,7 @@ void MeshDriver::Pause() {
 void MeshDriver::Serve() {
   MutexLock lock(mutex);
   while (!stopping_) {
-    const MeshTurns::Turn turn = turns_.StandBack(lock);
+    const MeshTurns::Turn turn = turns_.Yield(lock);
     if (turn == MeshTurns::Turn::kPause) Pause();
     if (turn != MeshTurns::Turn::kServe) continue;
     reactor_.Acknowledge();

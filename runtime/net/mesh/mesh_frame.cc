@@ -76,7 +76,7 @@ void MeshReader::Advance(size_t count) {
   in_window_ += count;
   left_ -= count;
   if (place_.window == SIZE_MAX || WindowLeft() > 0) return;
-  sink_.Take(in_window_);
+  sink_.Consume(in_window_);
   in_window_ = 0;
 }
 
@@ -99,7 +99,7 @@ Status MeshReader::BeginFrame() {
   return Status::Ok();
 }
 
-void MeshReader::TakeFromStaging() {
+void MeshReader::ReadFromStaging() {
   while (size_t count = std::min(WindowLeft(), end_ - begin_)) {
     std::memcpy(place_.to + in_window_, staging_.data() + begin_, count);
     begin_ += count;
@@ -115,7 +115,7 @@ Status MeshReader::EndIfComplete() {
 
 Status MeshReader::Parse() {
   while (!held_) {
-    TakeFromStaging();
+    ReadFromStaging();
     HVD_RETURN_IF_ERROR(EndIfComplete());
     if (in_payload_ || end_ - begin_ < kMeshHeaderBytes) break;
     Result<MeshFrame> frame = DecodeMeshHeader(staging_.data() + begin_);

@@ -69,7 +69,7 @@ class MeshSink {
   // `to` is null: not now. Not ok: the peer broke the rules.
   virtual Result<MeshPlace> Begin(const MeshFrame& frame) = 0;
   // The next `count` bytes of the payload are in its window, which is full or has the last of them.
-  virtual void Take(size_t count) = 0;
+  virtual void Consume(size_t count) = 0;
   // The payload is complete.
   virtual Status End(const MeshFrame& frame) = 0;
 };
@@ -94,7 +94,7 @@ class MeshReader {
   Status Parse();
   Status BeginFrame();
   Status EndIfComplete();
-  void TakeFromStaging();
+  void ReadFromStaging();
   size_t WindowLeft() const;
   void Advance(size_t count);
 

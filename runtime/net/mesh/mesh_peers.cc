@@ -76,7 +76,7 @@ void MeshPeers::Queue(MeshTransfer* transfer) {
 
 void MeshPeers::BeginReceiveOfAny(MeshTransfer* transfer) {
   bool kept = false;
-  table_.ForEach([&](MeshPeer& peer) { kept = kept || peer.inbox.TakeKept(transfer); });
+  table_.ForEach([&](MeshPeer& peer) { kept = kept || peer.inbox.ReceiveKept(transfer); });
   if (kept) return;
   table_.any().push_back(transfer);
   table_.ForEach([this](MeshPeer& peer) { ReadHeld(peer); });
@@ -206,7 +206,7 @@ bool MeshPeers::ReadSome(MeshPeer& peer, MeshConnection& from, const MeshTransfe
   }
   if (total != 0 && &from == &peer.in && peer.answers_over_in) {
     table_.Owe(peer);
-    if (peer.inbox.TookLarge()) table_.Acknowledge();
+    if (peer.inbox.PopCompletedLarge()) table_.Acknowledge();
   }
   return true;
 }

@@ -15,7 +15,7 @@ const MeshTransfer* MeshWaiter::Awaited() {
   return nullptr;
 }
 
-bool MeshTurns::Take(MeshWaiter& waiter) {
+bool MeshTurns::TryDrive(MeshWaiter& waiter) {
   if (driver_ == nullptr) driver_ = &waiter;
   return driver_ == &waiter;
 }
@@ -52,7 +52,7 @@ void MeshTurns::PassOn() {
   }
 }
 
-MeshTurns::Turn MeshTurns::StandBack(MutexLock& lock) {
+MeshTurns::Turn MeshTurns::Yield(MutexLock& lock) {
   if (IsQuiet()) return Turn::kServe;
   if (std::exchange(waits_seen_, waits_) != waits_) return Turn::kPause;
   // One wait, and a long one: PassOn says when it is over.

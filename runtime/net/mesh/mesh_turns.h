@@ -37,7 +37,7 @@ class MeshTurns {
   // A wait begins: the thread of the mesh stands aside for a while.
   void NoteWait() { ++waits_; }
   // True if this thread drives, which it does if no other did.
-  bool Take(MeshWaiter& waiter);
+  bool TryDrive(MeshWaiter& waiter);
   const MeshWaiter* driver() const { return driver_; }
   MeshWaiter* driver() { return driver_; }
   // True, once, if the driver has to be woken because it is patient and this thread is not.
@@ -55,8 +55,8 @@ class MeshTurns {
   // For the thread of the mesh. kServe: no other thread drives or has recently. kAgain: it has
   // rested until the last one was done. kPause: call again in a moment.
   enum class Turn : uint8_t { kServe, kAgain, kPause };
-  Turn StandBack(MutexLock& lock);
-  // No wait has begun since StandBack returned false.
+  Turn Yield(MutexLock& lock);
+  // No wait has begun since Yield returned false.
   bool IsQuiet() const { return driver_ == nullptr && waits_ == waits_seen_; }
   // Ends the rest of the thread of the mesh.
   void EndRest();

@@ -1,4 +1,4 @@
-// Operations whose end is taken by another thread than the one that submits (Engine::TakeEnded).
+// Operations whose end is taken by another thread than the one that submits (Engine::PopEnded).
 // Runs on shared memory and on the inproc model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST_P(Callbacks, EveryEndIsTakenOnceInAnyOrder) {
     std::atomic<int> taken{0};
     std::thread taker([&] {
       while (taken.load() < kTensors) {
-        std::optional<EndedOperation> ended = engine.TakeEnded();
+        std::optional<EndedOperation> ended = engine.PopEnded();
         if (!ended) {
           std::this_thread::yield();
           continue;
@@ -58,7 +58,7 @@ TEST_P(Callbacks, EveryEndIsTakenOnceInAnyOrder) {
     EXPECT_THAT(ends, ::testing::Each(1));
     const auto sum = static_cast<float>(size() * (size() + 1) / 2);
     for (const std::vector<float>& tensor : values) EXPECT_THAT(tensor, ::testing::Each(sum));
-    EXPECT_FALSE(engine.TakeEnded().has_value());
+    EXPECT_FALSE(engine.PopEnded().has_value());
   });
 }
 
@@ -72,7 +72,7 @@ TEST_P(Callbacks, ANameIsFreeOnceItsEndIsTaken) {
       ASSERT_TRUE(handle.ok()) << handle.status().message();
       int ignored = 0;
       ASSERT_TRUE(engine.SetCallback(*handle, CallbackFor(&ignored)));
-      std::optional<EndedOperation> ended = engine.TakeEnded();
+      std::optional<EndedOperation> ended = engine.PopEnded();
       ASSERT_TRUE(ended.has_value());
       EXPECT_TRUE(ended->status.ok());
       ASSERT_EQ(ended->result.outputs.size(), 1u);
@@ -91,7 +91,7 @@ TEST_P(Callbacks, OtherNamesStayInUse) {
     auto waited = engine.Submit(AllreduceOf("waited", a, a, DType::kFloat32, {3}));
     auto called = engine.Submit(AllreduceOf("called", b, b, DType::kFloat32, {3}));
     ASSERT_TRUE(engine.SetCallback(*called, CallbackFor(&ignored)));
-    ASSERT_TRUE(engine.TakeEnded().has_value());
+    ASSERT_TRUE(engine.PopEnded().has_value());
     auto again = engine.Submit(AllreduceOf("called", b, b, DType::kFloat32, {3}));
     EXPECT_TRUE(again.ok()) << again.status().message();
     EXPECT_TRUE(engine.Wait(*waited, Duration(-1)).ok());
@@ -108,7 +108,7 @@ TEST_P(Callbacks, AClosedEngineEndsWhatIsPendingWithTheFirstCause) {
   int ignored = 0;
   ASSERT_TRUE(engine.SetCallback(*handle, CallbackFor(&ignored)));
   std::optional<EndedOperation> ended;
-  std::thread taker([&] { ended = engine.TakeEnded(); });
+  std::thread taker([&] { ended = engine.PopEnded(); });
   engine.Close("this rank leaves");
   taker.join();
   ASSERT_TRUE(ended.has_value());
@@ -126,7 +126,7 @@ TEST_P(Callbacks, ABrokenWorldEndsThem) {
   int ignored = 0;
   ASSERT_TRUE(engine.SetCallback(*handle, CallbackFor(&ignored)));
   std::thread agent([&] { world.Break("rank 1 (pid 4711 on host a) died"); });
-  std::optional<EndedOperation> ended = engine.TakeEnded();
+  std::optional<EndedOperation> ended = engine.PopEnded();
   agent.join();
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->status.code(), Code::kAborted);

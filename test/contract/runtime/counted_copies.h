@@ -21,7 +21,7 @@ class CountedCopies final : public SumCopies {
     std::memcpy(place_->data() + first * 4, from_.data() + first * 4, count * 4);
     for (size_t i = first; i < first + count; ++i) ++filled[i];
   }
-  void Take(size_t first, size_t count) override {
+  void Deliver(size_t first, size_t count) override {
     std::memcpy(result.data() + first * 4, place_->data() + first * 4, count * 4);
     for (size_t i = first; i < first + count; ++i) taken[i] += filled[i];
   }

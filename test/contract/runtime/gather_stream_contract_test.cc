@@ -277,7 +277,7 @@ TEST(GatherStreamContract, GoesAsideForReadersThatStayAwayOnly) {
       if (!source.Post()) source.PostAside();
       for (StreamReader& reader : readers) {
         if (away && &reader == &readers[1] && !source.done()) continue;
-        if (reader.ready()) reader.Take();
+        if (reader.ready()) reader.Pop();
       }
     }
     EXPECT_TRUE(source.done() && readers[0].done() && readers[1].done());

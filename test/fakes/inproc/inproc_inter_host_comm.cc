@@ -112,8 +112,8 @@ Status InprocInterHostComm::Allreduce(const InterHostCall& call, const ReduceSpe
   }
   AddUp(spec, *parts, output, count);
   if (call.copies != nullptr) {
-    call.copies->Take(some, count - some);
-    call.copies->Take(0, some);
+    call.copies->Deliver(some, count - some);
+    call.copies->Deliver(0, some);
   }
   return Status::Ok();
 }

@@ -15,11 +15,11 @@ TEST(TurnCells, AreTakenAllAtOnce) {
   std::array<TurnCell, 3> cells{};
   std::array<uint64_t, 2> turns{};
   const std::array<TurnCell*, 2> first = {&cells[0], &cells[1]}, second = {&cells[1], &cells[2]};
-  EXPECT_TRUE(TakeTurns(first, turns));
+  EXPECT_TRUE(AcquireTurns(first, turns));
   EXPECT_EQ(turns, (std::array<uint64_t, 2>{1, 1}));
-  EXPECT_TRUE(TakeTurns(second, turns));
+  EXPECT_TRUE(AcquireTurns(second, turns));
   EXPECT_EQ(turns, (std::array<uint64_t, 2>{2, 1}));
-  EXPECT_TRUE(TakeTurns(first, turns));
+  EXPECT_TRUE(AcquireTurns(first, turns));
   EXPECT_EQ(turns, (std::array<uint64_t, 2>{2, 3}));
 }
 
@@ -29,12 +29,12 @@ TEST(TurnCells, NothingIsTakenWhileSomebodyHoldsOne) {
   cells[2].taken = 5 | TurnCell::kHeld;
   std::array<uint64_t, 3> turns{};
   const std::array<TurnCell*, 3> all = {&cells[0], &cells[1], &cells[2]};
-  EXPECT_FALSE(TakeTurns(all, turns));
+  EXPECT_FALSE(AcquireTurns(all, turns));
   EXPECT_EQ(cells[0].taken, 0U);
   EXPECT_EQ(cells[1].taken, 0U);
   EXPECT_EQ(cells[2].taken, 5 | TurnCell::kHeld);
   cells[2].taken = 5;
-  EXPECT_TRUE(TakeTurns(all, turns));
+  EXPECT_TRUE(AcquireTurns(all, turns));
   EXPECT_EQ(turns, (std::array<uint64_t, 3>{1, 1, 6}));
 }
 
@@ -53,7 +53,7 @@ TEST(TurnCells, AreInOneOrderForAllThatShareThem) {
       for (size_t rank : sets[s]) members.push_back(&cells[rank]);
       std::vector<uint64_t> turns(members.size());
       while (taken[s].size() < kBatches) {
-        if (!TakeTurns(members, turns)) {
+        if (!AcquireTurns(members, turns)) {
           std::this_thread::yield();
           continue;
         }

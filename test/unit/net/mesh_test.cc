@@ -146,11 +146,11 @@ TEST_F(MeshPair, EverySizeArrivesWhole) {
 }
 
 // Appends the bytes that come through its window.
-class Collector final : public MeshTaker {
+class Collector final : public MeshConsumer {
  public:
   explicit Collector(size_t window) : window_(window, '?') {}
   std::span<std::byte> window() override { return Room(window_); }
-  void Take(size_t count) override {
+  void Consume(size_t count) override {
     most = std::max(most, count);
     taken.append(window_, 0, count);
     std::ranges::fill(window_, '?');
@@ -847,7 +847,7 @@ class WindowSink final : public MeshSink {
     return MeshPlace{reinterpret_cast<std::byte*>(to.data()),
                      frame.tag.slot == 1 ? window_.size() : SIZE_MAX};
   }
-  void Take(size_t count) override { heard += window_.substr(0, count) + "/"; }
+  void Consume(size_t count) override { heard += window_.substr(0, count) + "/"; }
   Status End(const MeshFrame& frame) override {
     heard += frame.tag.slot == 1 ? "." : straight_ + ".";
     return Status::Ok();

@@ -45,17 +45,17 @@ class MeshTurnsTest : public ::testing::Test {
 
 TEST_F(MeshTurnsTest, TheFirstThreadDrivesUntilItPassesOn) {
   MeshWaiter first, second;
-  EXPECT_TRUE(turns_.Take(first));
-  EXPECT_FALSE(turns_.Take(second));
-  EXPECT_TRUE(turns_.Take(first));
+  EXPECT_TRUE(turns_.TryDrive(first));
+  EXPECT_FALSE(turns_.TryDrive(second));
+  EXPECT_TRUE(turns_.TryDrive(first));
   turns_.PassOn();
   EXPECT_EQ(turns_.driver(), nullptr) << "no thread sleeps for it";
-  EXPECT_TRUE(turns_.Take(second));
+  EXPECT_TRUE(turns_.TryDrive(second));
 }
 
 TEST_F(MeshTurnsTest, TheTurnGoesToAThreadThatWaitsForData) {
   MeshWaiter driver;
-  turns_.Take(driver);
+  turns_.TryDrive(driver);
   StartSleepers({true, false});
   {
     MutexLock lock(mutex_);
@@ -69,13 +69,13 @@ TEST_F(MeshTurnsTest, TheTurnGoesToAThreadThatWaitsForData) {
 // It would only be in the way of the driver that returns.
 TEST_F(MeshTurnsTest, WhileTheDriverPausesNoPatientThreadIsWoken) {
   MeshWaiter driver;
-  turns_.Take(driver);
+  turns_.TryDrive(driver);
   StartSleepers({true});
   {
     MutexLock lock(mutex_);
     turns_.Pause();
     EXPECT_EQ(turns_.driver(), nullptr);
-    EXPECT_TRUE(turns_.Take(driver)) << "it has returned";
+    EXPECT_TRUE(turns_.TryDrive(driver)) << "it has returned";
     turns_.PassOn();
     EXPECT_EQ(turns_.driver(), &waiters_[0]);
   }
@@ -84,7 +84,7 @@ TEST_F(MeshTurnsTest, WhileTheDriverPausesNoPatientThreadIsWoken) {
 
 TEST_F(MeshTurnsTest, WhileTheDriverPausesOneThatWaitsForDataDrives) {
   MeshWaiter driver;
-  turns_.Take(driver);
+  turns_.TryDrive(driver);
   StartSleepers({true, false});
   {
     MutexLock lock(mutex_);
@@ -97,14 +97,14 @@ TEST_F(MeshTurnsTest, WhileTheDriverPausesOneThatWaitsForDataDrives) {
 TEST_F(MeshTurnsTest, OnlyAPatientDriverIsAskedForItsTurnAndOnce) {
   MeshWaiter patient, hasty;
   patient.patient = true;
-  turns_.Take(patient);
+  turns_.TryDrive(patient);
   EXPECT_FALSE(turns_.AsksForHandOver(patient)) << "a patient thread does not ask";
   EXPECT_TRUE(turns_.AsksForHandOver(hasty));
   EXPECT_TRUE(turns_.hand_over());
   EXPECT_FALSE(turns_.AsksForHandOver(hasty)) << "it has been asked";
   turns_.PassOn();
   EXPECT_FALSE(turns_.hand_over());
-  turns_.Take(hasty);
+  turns_.TryDrive(hasty);
   EXPECT_FALSE(turns_.AsksForHandOver(patient));
   MeshWaiter other;
   EXPECT_FALSE(turns_.AsksForHandOver(other));
@@ -113,7 +113,7 @@ TEST_F(MeshTurnsTest, OnlyAPatientDriverIsAskedForItsTurnAndOnce) {
 TEST_F(MeshTurnsTest, ASleepEndsAtItsDeadline) {
   MutexLock lock(mutex_);
   MeshWaiter driver, waiter;
-  turns_.Take(driver);
+  turns_.TryDrive(driver);
   waiter.deadline = SteadyNow();
   turns_.Sleep(waiter, lock);
   EXPECT_TRUE(turns_.sleepers().empty());
@@ -121,21 +121,21 @@ TEST_F(MeshTurnsTest, ASleepEndsAtItsDeadline) {
 
 TEST_F(MeshTurnsTest, TheThreadOfTheMeshStandsBackAfterAWait) {
   MutexLock lock(mutex_);
-  EXPECT_EQ(turns_.StandBack(lock), MeshTurns::Turn::kServe) << "no thread has waited";
+  EXPECT_EQ(turns_.Yield(lock), MeshTurns::Turn::kServe) << "no thread has waited";
   turns_.NoteWait();
   EXPECT_FALSE(turns_.IsQuiet());
-  EXPECT_EQ(turns_.StandBack(lock), MeshTurns::Turn::kPause);
-  EXPECT_EQ(turns_.StandBack(lock), MeshTurns::Turn::kServe) << "no other wait has begun";
+  EXPECT_EQ(turns_.Yield(lock), MeshTurns::Turn::kPause);
+  EXPECT_EQ(turns_.Yield(lock), MeshTurns::Turn::kServe) << "no other wait has begun";
 }
 
 TEST_F(MeshTurnsTest, TheThreadOfTheMeshRestsUntilALongWaitIsOver) {
   MeshWaiter driver;
   turns_.NoteWait();
-  turns_.Take(driver);
+  turns_.TryDrive(driver);
   bool over = false, rested = false;
   std::thread thread([&] {
     MutexLock lock(mutex_);
-    while (turns_.StandBack(lock) != MeshTurns::Turn::kServe) {
+    while (turns_.Yield(lock) != MeshTurns::Turn::kServe) {
       EXPECT_TRUE(over || !rested);
       rested = true;
     }
@@ -151,13 +151,13 @@ TEST_F(MeshTurnsTest, TheThreadOfTheMeshRestsUntilALongWaitIsOver) {
 
 TEST_F(MeshTurnsTest, TheRestEndsWithTheMesh) {
   MeshWaiter driver;
-  turns_.Take(driver);  // for ever
+  turns_.TryDrive(driver);  // for ever
   bool stopping = false, looked = false;
   std::thread thread([&] {
     MutexLock lock(mutex_);
     while (!stopping) {
       looked = true;
-      turns_.StandBack(lock);
+      turns_.Yield(lock);
     }
   });
   for (bool seen = false; !seen; std::this_thread::yield()) {

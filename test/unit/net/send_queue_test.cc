@@ -17,7 +17,7 @@ using testing::IsEmpty;
 // The payloads of all that may go now.
 std::vector<std::string> TakeAll(SendQueue& queue) {
   std::vector<std::string> taken;
-  while (const QueuedFrame* frame = queue.TakeNext()) taken.push_back(frame->payload);
+  while (const QueuedFrame* frame = queue.NextToSend()) taken.push_back(frame->payload);
   return taken;
 }
 
@@ -29,7 +29,7 @@ std::vector<uint64_t> Kept(const SendQueue& queue) {
 
 TEST(SendQueue, HasNothingAtFirst) {
   SendQueue queue;
-  EXPECT_EQ(queue.TakeNext(), nullptr);
+  EXPECT_EQ(queue.NextToSend(), nullptr);
   EXPECT_TRUE(queue.AllAcknowledged());
   EXPECT_FALSE(queue.holds_logs());
 }
@@ -72,7 +72,7 @@ TEST(SendQueue, LongControlIsCutIntoFrames) {
   queue.AddControl(std::string(2 * kMaxFramePayload + 1, 'c'), 3);
   std::vector<size_t> bytes;
   std::vector<bool> more;
-  while (const QueuedFrame* frame = queue.TakeNext()) {
+  while (const QueuedFrame* frame = queue.NextToSend()) {
     bytes.push_back(frame->payload.size());
     more.push_back(frame->more);
     EXPECT_EQ(frame->generation, 3U);
@@ -91,11 +91,11 @@ TEST(SendQueue, EmptyControlIsAFrame) {
 TEST(SendQueue, NumbersAreGivenInTheOrderOfTheWire) {
   SendQueue queue;
   queue.AddBulk("b", 0);
-  EXPECT_EQ(queue.TakeNext()->sequence, 1U);
+  EXPECT_EQ(queue.NextToSend()->sequence, 1U);
   queue.AddBulk("later", 0);
   queue.AddControl("c", 0);
-  EXPECT_EQ(queue.TakeNext()->sequence, 2U);
-  EXPECT_EQ(queue.TakeNext()->payload, "later");
+  EXPECT_EQ(queue.NextToSend()->sequence, 2U);
+  EXPECT_EQ(queue.NextToSend()->payload, "later");
   EXPECT_THAT(Kept(queue), ElementsAre(1, 2, 3));
 }
 

@@ -85,9 +85,9 @@ TEST_F(CoordinationLinkTest, AMessageToThisProcessTravelsOverNothing) {
   ASSERT_TRUE(link_.Send(0, LeaveMessage{3}).ok());
   ASSERT_TRUE(link_.Send(0, LeaveMessage{4}).ok());
   EXPECT_TRUE(comm_.sent.empty());
-  EXPECT_EQ(std::get<LeaveMessage>(link_.TakeLocal()->second).rank, 3u);
-  EXPECT_EQ(std::get<LeaveMessage>(link_.TakeLocal()->second).rank, 4u);
-  EXPECT_FALSE(link_.TakeLocal().has_value());
+  EXPECT_EQ(std::get<LeaveMessage>(link_.PopLocal()->second).rank, 3u);
+  EXPECT_EQ(std::get<LeaveMessage>(link_.PopLocal()->second).rank, 4u);
+  EXPECT_FALSE(link_.PopLocal().has_value());
 }
 
 TEST_F(CoordinationLinkTest, ADamagedMessageIsASentenceThatNamesItsSender) {

@@ -220,10 +220,10 @@ constexpr int kSums = 1000;
 class AttendedService : public testing::Test {
  protected:
   explicit AttendedService(Duration last_exchange = std::chrono::milliseconds(1),
-                           Duration stand_back = std::chrono::hours(1)) {
+                           Duration attendance_timeout = std::chrono::hours(1)) {
     HostLeaderOptions options = OptionsOfRank1();
     options.last_exchange = last_exchange;
-    options.stand_back = stand_back;
+    options.attendance_timeout = attendance_timeout;
     options.end_process = [this](const std::string& sentence) { end_ = sentence; };
     service_.emplace(comm_, heap_, std::move(options));
   }

@@ -110,7 +110,7 @@ TEST_F(LeaderSumTest, LargeTensorsTogetherAreCopiedByPartWhereThatIsPossible) {
     EXPECT_EQ(place[count], 2);
     place[count - 1] = 3;
     place[count] = 4;
-    if (by_part) copies->Take(count - 1, 2);
+    if (by_part) copies->Deliver(count - 1, 2);
     sum.HandOut();
     EXPECT_EQ(first[count - 1], 3);
     EXPECT_EQ(second[0], 4);

@@ -49,7 +49,7 @@ class NegotiatorTest : public testing::Test, public NegotiatorOwner {
     options_.cause_grace = options_.goodbye = Duration::zero();
   }
 
-  NegotiatorOrders TakeOrders(bool) override { return std::exchange(orders_, {}); }
+  NegotiatorRequests PopRequests(bool) override { return std::exchange(orders_, {}); }
   void OnBatch(LeaderBatch&& batch) override { batches_.push_back(std::move(batch)); }
   Status OnClosed(const Status& why) override {
     if (closed_.ok()) closed_ = why;
@@ -104,7 +104,7 @@ class NegotiatorTest : public testing::Test, public NegotiatorOwner {
       {std::chrono::seconds(60), [] {}, [] { return false; }, [this] { return !failed_.ok(); }}};
   HostLeaderOptions options_;
   ScriptedComm comm_;
-  NegotiatorOrders orders_;
+  NegotiatorRequests orders_;
   std::vector<LeaderBatch> batches_;
   Status closed_, failed_;
   ResultStatus status_{};

@@ -22,7 +22,7 @@ class ShownTensorTest : public ::testing::Test {
 
   bool Taken() {
     ShownTensor tensor;
-    return tensor.Take(shown_);
+    return tensor.Read(shown_);
   }
 
   std::array<float, 64> data_{};
@@ -33,7 +33,7 @@ class ShownTensorTest : public ::testing::Test {
 
 TEST_F(ShownTensorTest, IsATensorInPlace) {
   ShownTensor taken;
-  ASSERT_TRUE(taken.Take(shown_));
+  ASSERT_TRUE(taken.Read(shown_));
   const hvd_tensor& tensor = taken.tensor();
   EXPECT_EQ(tensor.struct_size, sizeof tensor);
   EXPECT_EQ(tensor.dtype, HVD_FLOAT32);
@@ -46,7 +46,7 @@ TEST_F(ShownTensorTest, IsATensorInPlace) {
 
 TEST_F(ShownTensorTest, KeepsTheShapeThatItSaw) {
   ShownTensor taken;
-  ASSERT_TRUE(taken.Take(shown_));
+  ASSERT_TRUE(taken.Read(shown_));
   shape_[0] = 1000;
   EXPECT_EQ(taken.tensor().shape[0], 2);
 }
@@ -54,7 +54,7 @@ TEST_F(ShownTensorTest, KeepsTheShapeThatItSaw) {
 TEST_F(ShownTensorTest, BeginsBehindTheOffset) {
   shown_.byte_offset = 8;
   ShownTensor taken;
-  ASSERT_TRUE(taken.Take(shown_));
+  ASSERT_TRUE(taken.Read(shown_));
   EXPECT_EQ(taken.tensor().input, &data_[2]);
 }
 
@@ -86,7 +86,7 @@ TEST_F(ShownTensorTest, KnowsTheTypesOfTheHeader) {
                                          {dlpack::kFloat8E5M2, 8, HVD_FLOAT8_E5M2}}) {
     shown_.dtype = {row.code, row.bits, 1};
     ShownTensor taken;
-    ASSERT_EQ(taken.Take(shown_), row.type >= 0) << int{row.code} << ", " << int{row.bits};
+    ASSERT_EQ(taken.Read(shown_), row.type >= 0) << int{row.code} << ", " << int{row.bits};
     if (row.type >= 0) {
       EXPECT_EQ(taken.tensor().dtype, row.type);
     }

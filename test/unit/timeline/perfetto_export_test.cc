@@ -69,7 +69,7 @@ std::vector<Message> Packets(const std::string& events) {
   EXPECT_TRUE(source.ok()) << source.status().message();
   std::string out;
   PerfettoExport perfetto((*source)->origin(), &out);
-  while (const TraceEvent* event = (*source)->Next()) perfetto.Take(*event);
+  while (const TraceEvent* event = (*source)->Next()) perfetto.Add(*event);
   std::vector<Message> packets;
   for (const std::string& packet : Message(out).Texts(1)) packets.emplace_back(packet);
   return packets;

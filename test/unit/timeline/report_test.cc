@@ -70,7 +70,7 @@ class Trace {
     auto source = TraceSource::OfText("a.json", text + "]");
     EXPECT_TRUE(source.ok()) << source.status().message();
     FactsCollector collector;
-    while (const TraceEvent* event = (*source)->Next()) collector.Take(*event);
+    while (const TraceEvent* event = (*source)->Next()) collector.Add(*event);
     EXPECT_TRUE((*source)->status().ok()) << (*source)->status().message();
     return collector.Finish();
   }

@@ -42,7 +42,7 @@ class RankEventsTest : public testing::Test {
     std::vector<TraceRecord> records;
     reader_.Read(&records, 1000);
     seen_.clear();
-    events_.Take(records, lost, sink_);
+    events_.Add(records, lost, sink_);
     return seen_;
   }
 
@@ -169,7 +169,7 @@ TEST_F(RankEventsTest, AnyRecordsGiveEventsThatNest) {
       record.collective = static_cast<uint8_t>(1 + random() % 40);
       record.stamp = record.stamp << 8U | ('a' + record.id);
     }
-    events_.Take(std::span(&record, 1), random() % 100 == 0 ? 3 : 0, sink);
+    events_.Add(std::span(&record, 1), random() % 100 == 0 ? 3 : 0, sink);
   }
   events_.Close(sink);
   for (const auto& [row, depth] : open) EXPECT_EQ(depth, 0) << row;

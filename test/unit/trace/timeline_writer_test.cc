@@ -65,8 +65,8 @@ TEST_F(TimelineWriterTest, HasWhatToolsForHorovodLookFor) {
   writer->BeginRank(0, "vm", 1, 1500);
   writer->BeginRank(1, "vm", 1, 1500);
   const std::string name = "allreduce.\"a\"\n\xf0\x9f\x94\xa5";
-  writer->Take(0, Allreduce(name, 0, 2000), 0);
-  writer->Take(1, Allreduce(name, 0, 2040), 0);
+  writer->Add(0, Allreduce(name, 0, 2000), 0);
+  writer->Add(1, Allreduce(name, 0, 2040), 0);
   ASSERT_TRUE(writer->Flush().ok());
   const Json all = Read();
   EXPECT_EQ(all[0]["name"], "process_name");
@@ -91,11 +91,11 @@ TEST_F(TimelineWriterTest, WhatIsNotWrittenIsCountedAndSaidOnce) {
   auto writer = Open(300000);
   size_t said = 0;
   for (uint32_t i = 0; i < 4000; ++i) {
-    writer->Take(0, Allreduce("x", i, 2000 + i * 100), 0);
+    writer->Add(0, Allreduce("x", i, 2000 + i * 100), 0);
     said += writer->Flush().ok() ? 0 : 1;
   }
   EXPECT_EQ(said, 1U);
-  writer->Take(0, {}, 5);
+  writer->Add(0, {}, 5);
   writer->Finish();
   const Json end = Read().back();
   EXPECT_GT(end["args"]["not_written"], 1000);
@@ -127,7 +127,7 @@ TEST_F(TimelineWriterTest, KeepsTheLastEventsInTwoFiles) {
   writer.BeginRank(0, "vm", 1, 1500);
   constexpr uint32_t kRounds = 6000;
   for (uint32_t round = 0; round < kRounds; ++round)
-    writer.Take(0, Allreduce("grad", round, 2000 + round * 100), 0);
+    writer.Add(0, Allreduce("grad", round, 2000 + round * 100), 0);
   ASSERT_TRUE(writer.Flush().ok());
   writer.Finish();
   EXPECT_LE(std::filesystem::file_size(path_), kMost / 2);
@@ -155,7 +155,7 @@ TEST_F(TimelineWriterTest, TheFirstStepsAreWrittenAndNothingAfterThem) {
   TimelineWriter& writer = *opened;
   for (uint32_t round = 0; round < 20; ++round) {
     for (uint32_t rank = 0; rank < 2; ++rank)
-      writer.Take(rank, Allreduce("grad", round, 2000 + round * 100), 0);
+      writer.Add(rank, Allreduce("grad", round, 2000 + round * 100), 0);
   }
   ASSERT_TRUE(writer.Flush().ok());
   writer.Finish();
@@ -172,7 +172,7 @@ TEST_F(TimelineWriterTest, TheLastStepsAreKeptInTwoFiles) {
   constexpr uint32_t kRounds = 33;
   for (uint32_t round = 0; round < kRounds; ++round) {
     for (uint32_t rank = 0; rank < 2; ++rank)
-      writer.Take(rank, Allreduce("grad", round, 2000 + round * 100), 0);
+      writer.Add(rank, Allreduce("grad", round, 2000 + round * 100), 0);
     ASSERT_TRUE(writer.Flush().ok());
   }
   writer.Finish();
@@ -191,7 +191,7 @@ TEST_F(TimelineWriterTest, ARankThatComesNoMoreKeepsNoStepsOfTheOthers) {
   const auto opened = OpenForFiveSteps(/*keep_last=*/true);
   TimelineWriter& writer = *opened;
   for (uint32_t round = 0; round < 33; ++round)
-    writer.Take(0, Allreduce("grad", round, 2000 + round * 1'000'000'000UL), 0);
+    writer.Add(0, Allreduce("grad", round, 2000 + round * 1'000'000'000UL), 0);
   writer.Finish();
   std::ifstream in(path_ + ".1");
   EXPECT_EQ(Count(Json::parse(in), "ALLREDUCE"), 5U);
@@ -204,7 +204,7 @@ TEST_F(TimelineWriterTest, ARankIsNotBehindBecauseItsRecordsComeLater) {
   TimelineWriter& writer = *opened;
   for (uint32_t rank = 0; rank < 2; ++rank) {
     for (uint32_t round = 0; round < 30; ++round)
-      writer.Take(rank, Allreduce("grad", round, 2000 + round * 100), 0);
+      writer.Add(rank, Allreduce("grad", round, 2000 + round * 100), 0);
   }
   writer.Finish();
   std::ifstream in(path_ + ".1");

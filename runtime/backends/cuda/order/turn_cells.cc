@@ -19,7 +19,7 @@ uint64_t Hold(TurnCell& cell) {
 // All cells are held at one moment, in which the turns are taken, so whoever shares two of them
 // with this caller comes before or after it in both. The first of two that want the same cells goes
 // on, since both begin with the lowest rank.
-bool TakeTurns(std::span<TurnCell* const> cells, std::span<uint64_t> turns) {
+bool AcquireTurns(std::span<TurnCell* const> cells, std::span<uint64_t> turns) {
   size_t held = 0;
   for (; held < cells.size(); ++held) {
     const uint64_t taken = Hold(*cells[held]);

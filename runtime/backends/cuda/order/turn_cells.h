@@ -28,7 +28,7 @@ struct alignas(kCacheLine) TurnCell {
 // The next turn of each rank, from 1 on and without gaps. False, with nothing taken, if a turn of
 // one of them is being taken now: try again. `cells` are in the order of ranks. Any thread of any
 // process.
-bool TakeTurns(std::span<TurnCell* const> cells, std::span<uint64_t> turns);
+bool AcquireTurns(std::span<TurnCell* const> cells, std::span<uint64_t> turns);
 
 // The TurnCell of this rank, and those of the members whose batches it orders. One thread.
 class HostTurns {

@@ -65,7 +65,7 @@ void BatchOrder::Add(PendingOperation operation, CoordinationAnswers* answers) {
   IssueHeld(lane, answers);
 }
 
-std::vector<PendingOperation> BatchOrder::TakeHeld(std::optional<uint32_t> leader) {
+std::vector<PendingOperation> BatchOrder::RemoveHeld(std::optional<uint32_t> leader) {
   std::vector<PendingOperation> taken;
   for (auto& [leaders, lane] : lanes_) {
     if (leader && std::ranges::find(leaders, *leader) == leaders.end()) continue;
@@ -178,7 +178,7 @@ void BatchOrder::Issue(Lane& lane, std::span<const Ready> batch, CoordinationAns
       msg.entries.push_back(std::move(entry));
     }
     if (agrees) {
-      msg.turns = TakeTurns(batch[0].operation, reports[h]);
+      msg.turns = AssignTurns(batch[0].operation, reports[h]);
       answers->push_back({reports[h].leader, TurnMessage{msg}});
     } else if (offered) {
       SumsMessage sums{msg};
@@ -200,8 +200,8 @@ void BatchOrder::AddNotes(const PendingOperation& operation, RunMessage* msg) {
 }
 
 // Of the members on the host of the report.
-std::vector<uint64_t> BatchOrder::TakeTurns(const PendingOperation& operation,
-                                            const LeaderReport& report) {
+std::vector<uint64_t> BatchOrder::AssignTurns(const PendingOperation& operation,
+                                              const LeaderReport& report) {
   std::vector<uint64_t> turns;
   for (uint32_t rank : operation.ranks) {
     if (map_.host_of[rank] != report.host) continue;

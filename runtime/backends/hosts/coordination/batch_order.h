@@ -30,7 +30,7 @@ class BatchOrder {
   // Reported by the first leader of the batch.
   void OnDone(uint64_t number, CoordinationAnswers* answers);
   // Removes and returns the operations held back, of this leader or of all.
-  std::vector<PendingOperation> TakeHeld(std::optional<uint32_t> leader);
+  std::vector<PendingOperation> RemoveHeld(std::optional<uint32_t> leader);
 
  private:
   struct Ready {
@@ -52,7 +52,7 @@ class BatchOrder {
   void IssueHeld(Lane& lane, CoordinationAnswers* answers);
   void Issue(Lane& lane, std::span<const Ready> batch, CoordinationAnswers* answers);
   void AddNotes(const PendingOperation& operation, RunMessage* msg);
-  std::vector<uint64_t> TakeTurns(const PendingOperation& operation, const LeaderReport& report);
+  std::vector<uint64_t> AssignTurns(const PendingOperation& operation, const LeaderReport& report);
 
   const HostMap& map_;
   const CoordinatorOptions& options_;

@@ -78,7 +78,7 @@ Result<std::optional<CoordinationLink::Received>> CoordinationLink::Assemble(
   return Decode(piece.from, std::move(whole.mapped()));
 }
 
-std::optional<CoordinationLink::Received> CoordinationLink::TakeLocal() {
+std::optional<CoordinationLink::Received> CoordinationLink::PopLocal() {
   if (local_.empty()) return std::nullopt;
   std::optional<Received> received(std::move(local_.front()));
   local_.pop_front();

@@ -27,7 +27,7 @@ class CoordinationLink {
   CoordinationLink(InterHostComm& comm, uint32_t rank, Duration idle_limit)
       : comm_(comm), rank_(rank), idle_limit_(idle_limit) {}
 
-  // A message to this process itself is queued for TakeLocal. Does not block if the InterHostComm
+  // A message to this process itself is queued for PopLocal. Does not block if the InterHostComm
   // has steps.
   Status Send(uint32_t to, Coordination&& msg);
   // Returns when everything sent has left, or at the deadline.
@@ -40,7 +40,7 @@ class CoordinationLink {
   Result<std::optional<Received>> Assemble(InterHostMessage piece);
   bool has_local() const { return !local_.empty(); }
   // The next message of this process to itself.
-  std::optional<Received> TakeLocal();
+  std::optional<Received> PopLocal();
 
  private:
   Status Transmit(uint32_t to, Coordination&& msg);

@@ -118,7 +118,7 @@ bool Coordinator::SettleIfComplete(Waiting::iterator at, Rounds::iterator operat
     early_.reset();
   }
   const std::string name = std::get<std::string>(at->first);
-  PendingOperation complete = Take(at, operation);
+  PendingOperation complete = Remove(at, operation);
   if (!complete.failed.ok()) return true;
   Status verdict = VerdictOf(complete, name);
   if (!verdict.ok() || complete.first().collective == Collective::kBarrier) {
@@ -129,7 +129,7 @@ bool Coordinator::SettleIfComplete(Waiting::iterator at, Rounds::iterator operat
   return true;
 }
 
-PendingOperation Coordinator::Take(Waiting::iterator at, Rounds::iterator operation) {
+PendingOperation Coordinator::Remove(Waiting::iterator at, Rounds::iterator operation) {
   PendingOperation taken = std::move(*operation);
   at->second.erase(operation);
   if (at->second.empty()) waiting_.erase(at);
@@ -164,7 +164,7 @@ bool Coordinator::SettleEarly(uint32_t from, ReadyMessage* msg, Answers* answers
   const size_t members = early_->operation->ranks.size();
   answers->emplace_back(first.leader,
                         SumsMessage{EarlyRun(0, first.msg.ticket, std::move(msg->sum), members)});
-  Take(early_->at, early_->operation);
+  Remove(early_->at, early_->operation);
   early_.reset();
   return true;
 }
@@ -189,7 +189,7 @@ void Coordinator::GiveBackEarly(Answers* answers) {
   Fail(*early.operation, early.failure, answers);
   early.operation->failed = early.failure;
   const auto gone = [&](uint32_t rank) { return left_.contains(rank); };
-  if (std::ranges::any_of(early.operation->ranks, gone)) Take(early.at, early.operation);
+  if (std::ranges::any_of(early.operation->ranks, gone)) Remove(early.at, early.operation);
 }
 
 bool Coordinator::RecallEarly(const std::string& why, Answers* answers) {
@@ -326,7 +326,7 @@ void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
     at = rounds.empty() ? waiting_.erase(at) : std::next(at);
   }
   // Nobody may begin an operation whose leader has gone. Those that were given out it still does.
-  for (const PendingOperation& held : order_.TakeHeld(rank))
+  for (const PendingOperation& held : order_.RemoveHeld(rank))
     Fail(held, LeftBefore(rank, held.first().name), answers);
   for (auto [joined, ticket] : joined_) {
     if (!left_.contains(joined)) {
@@ -338,7 +338,7 @@ void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
 }
 
 void Coordinator::Close(const std::string& why, Answers* answers) {
-  for (const PendingOperation& held : order_.TakeHeld(std::nullopt))
+  for (const PendingOperation& held : order_.RemoveHeld(std::nullopt))
     Fail(held, Aborted(why), answers);
   // Rank 0 may be a member, too, and does not take part any more.
   for (const auto& [key, rounds] : waiting_) {

@@ -91,7 +91,7 @@ class Coordinator {
   std::vector<uint32_t> MissingRanks(const PendingOperation& operation) const;
   void ReportAwaited(PendingOperation& operation, TimePoint now, Answers* answers);
   bool SettleIfComplete(Waiting::iterator at, Rounds::iterator operation, Answers* answers);
-  PendingOperation Take(Waiting::iterator at, Rounds::iterator operation);
+  PendingOperation Remove(Waiting::iterator at, Rounds::iterator operation);
   Status VerdictOf(const PendingOperation& operation, const std::string& name) const;
   Status JoinedVerdict(const PendingOperation& operation, const std::string& name) const;
   void Fail(const PendingOperation& operation, const Status& status, Answers* answers);

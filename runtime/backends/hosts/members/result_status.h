@@ -52,7 +52,7 @@ struct alignas(kCacheLine) ResultStatus {
   Location sum;    // where the members' inputs are combined, if they are
   Location result, text;
   uint64_t result_bytes, text_bytes;
-  uint64_t table_bytes;   // numbers at the beginning of the result: see TakeResult
+  uint64_t table_bytes;   // numbers at the beginning of the result: see ReadResult
   uint32_t last_joined;   // world rank, of a join
   uint32_t participants;  // ranks whose inputs are in a sum
 
