@@ -142,9 +142,9 @@ Result<bool> MpiThreadsDisabled() {
 // The affinity mask, not the machine. A launcher that binds each rank to its own cores hands the
 // number down, since the mask is our part only.
 uint32_t AllowedCores() {
-  int64_t told = 0;
-  if (ReadWhole("HVD_HOST_CORES", 1'000'000, &told).ok() && told > 0) {
-    return static_cast<uint32_t>(told);
+  int64_t cores = 0;
+  if (ReadWhole("HVD_HOST_CORES", 1'000'000, &cores).ok() && cores > 0) {
+    return static_cast<uint32_t>(cores);
   }
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;

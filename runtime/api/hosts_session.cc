@@ -53,7 +53,7 @@ HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineO
   if (one_host.ok() && one_host->tuned)
     leader_service.coordinator.tuned = &world.page.header().tuned;
   leader_service.coordinator.stall_warning = engine.stall_warning;
-  leader_service.coordinator.tell_awaited = ReportAwaitedAfter(engine);
+  leader_service.coordinator.report_awaited_after = ReportAwaitedAfter(engine);
   leader_service.compare = CompareHosts;
   const JobPage page = world.page;
   leader_service.wake_host = [page] {
@@ -149,19 +149,19 @@ void HostsSession::ReportSilences(Bootstrap& bootstrap) {
     return std::ranges::find(all, rank, &InterHostSilence::rank) != all.end();
   };
   for (const InterHostSilence& silence : silences) {
-    if (!among(told_, silence.rank)) ReportSilence(bootstrap, silence);
+    if (!among(reported_silences_, silence.rank)) ReportSilence(bootstrap, silence);
   }
-  for (const InterHostSilence& silence : told_) {
+  for (const InterHostSilence& silence : reported_silences_) {
     if (!among(silences, silence.rank)) ReportSilence(bootstrap, {silence.rank, Duration::zero()});
   }
-  told_ = std::move(silences);
+  reported_silences_ = std::move(silences);
 }
 
 // If the agent is gone there is nobody to tell.
 void HostsSession::ReportSilence(Bootstrap& bootstrap, const InterHostSilence& silence) {
   const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(silence.silent);
   const TroubleEntry entry = EncodeTrouble(
-      RankSilent{rank_, silence.rank, static_cast<uint32_t>(silent_ms.count())}, told_so_far_++);
+      RankSilent{rank_, silence.rank, static_cast<uint32_t>(silent_ms.count())}, reports_sent_++);
   (void)bootstrap.directory().Put(entry.key, entry.value);
 }
 

@@ -56,8 +56,8 @@ class HostsSession {
 
   bool aborted_ = false;
   const uint32_t rank_;
-  std::vector<InterHostSilence> told_;  // reported and not over
-  uint32_t told_so_far_ = 0;
+  std::vector<InterHostSilence> reported_silences_;  // reported and not over
+  uint32_t reports_sent_ = 0;
   std::map<uint32_t, InterHostLink> noted_;  // totals of the links, by rank
   TimePoint next_links_{};
 };

@@ -28,7 +28,7 @@ void LeaveBeforeFinalize() { Runtime::Get().Shutdown(); }
 void FinishAtExit(int code, void*) { Runtime::Get().Finish(code); }
 
 // The agents of hvdrun tune; those that adopt ranks have no settings of a job.
-void SayWhatIsNotTuned(const World& world) {
+void WarnOfAutotune(const World& world) {
   if (world.rank != 0 || GetEnv("HOROVOD_AUTOTUNE") != "1" || GetEnv("HVD_AGENT")) return;
   LogWarning(
       "HOROVOD_AUTOTUNE has no effect, because hvdrun did not start these ranks; "
@@ -116,7 +116,7 @@ Status Runtime::OpenSession(const InitOptions& options, EngineOptions engine) {
     return sets;
   }
   RenewEnvironment(owned_->world());
-  SayWhatIsNotTuned(owned_->world());
+  WarnOfAutotune(owned_->world());
   session_.store(owned_.get(), std::memory_order_seq_cst);
   return Status::Ok();
 }

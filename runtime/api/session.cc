@@ -24,7 +24,7 @@ constexpr int64_t kLookSoonNs = 1'000'000;
 constexpr Duration kBreaksWithin = std::chrono::seconds(2);
 
 // Why an init failed: kInProgress where only this elastic world is over.
-Status WhyNotComplete(const World& world, const Status& given) {
+Status InitFailure(const World& world, const Status& given) {
   // A wait for another rank that ran out of its time is final.
   Status failure = given.code() == Code::kInProgress ? Aborted(given.message()) : given;
   if (!world.ranks_change || failure.code() != Code::kAborted) return failure;
@@ -58,7 +58,8 @@ EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& boot
   const WaitPolicy chosen = ChooseWaitPolicy(world.local_size, AllowedCores());
   options.wait = {settings.spins.value_or(chosen.spins), settings.yields.value_or(chosen.yields)};
   options.tuned = TunedSettingsOf(world);
-  options.tell_ending = [&bootstrap, rank = world.rank](EndCause cause, const std::string& reason) {
+  options.report_ending = [&bootstrap, rank = world.rank](EndCause cause,
+                                                          const std::string& reason) {
     const TroubleEntry entry = EncodeTrouble(RankEnding{rank, reason, cause == EndCause::kStall});
     (void)bootstrap.directory().Put(entry.key, entry.value);  // if the agent is there to hear it
   };
@@ -72,7 +73,7 @@ Result<std::unique_ptr<Session>> Session::Open(Membership member, Bootstrap& boo
   Result<std::unique_ptr<InterHostComm>> comm =
       HostsSession::Connect(member.world, bootstrap, member.mpi.get());
   if (!comm.ok()) {
-    Status why = WhyNotComplete(member.world, comm.status());
+    Status why = InitFailure(member.world, comm.status());
     bootstrap.Leave(member.world.generation, SteadyNow());
     return why;
   }
@@ -159,7 +160,7 @@ Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& given) 
     Result<Engine::Handle> handle = engine_.SubmitAddProcessSet(sets[i]);
     Status added = handle.ok() ? engine_.Wait(*handle, Duration(-1)) : handle.status();
     if (added.ok()) continue;
-    if (Status why = WhyNotComplete(world_, added); why.code() == Code::kInProgress) return why;
+    if (Status why = InitFailure(world_, added); why.code() == Code::kInProgress) return why;
     return {added.code(),
             Format("process set number {} of hvd.init(): {}", i + 1, added.message())};
   }
@@ -199,7 +200,7 @@ CudaBackendOptions Session::DeviceOptions(SharedHeap& heap) {
   static const SteadyClock clock;
   options.clock = &clock;
   options.wake_peers = [this] { peers_.WakeAll(); };
-  options.say = [](const std::string& sentence) { LogWarning(sentence); };
+  options.warn = [](const std::string& sentence) { LogWarning(sentence); };
   options.end_process = EndProcess;
   AddDeviceSettingsFromEnv(&options);
   return options;

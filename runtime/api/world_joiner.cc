@@ -26,7 +26,7 @@ constexpr const char* kMpi = "mpi ";
 // Ends the word of a rank that cannot change its agent any more.
 constexpr char kHeld = '!';
 
-bool Says(const char* variable, const char* value) {
+bool EnvIs(const char* variable, const char* value) {
   return ::strcasecmp(GetEnv(variable).value_or("").c_str(), value) == 0;
 }
 
@@ -102,9 +102,9 @@ const ExternalRank* WorldJoiner::external() const {
 // the job. HOROVOD_CONTROLLER=gloo keeps MPI out.
 bool WorldJoiner::StartedByOpenMpi() const {
   if (!choice_.ok() || !GetEnv("OMPI_COMM_WORLD_SIZE")) return false;
-  if (std::holds_alternative<AgentAddress>(*choice_)) return Says("HOROVOD_CONTROLLER", "mpi");
+  if (std::holds_alternative<AgentAddress>(*choice_)) return EnvIs("HOROVOD_CONTROLLER", "mpi");
   if (external() != nullptr && external()->launcher != "mpirun") return false;
-  return !Says("HOROVOD_CONTROLLER", "gloo") && !Says("HOROVOD_CPU_OPERATIONS", "gloo");
+  return !EnvIs("HOROVOD_CONTROLLER", "gloo") && !EnvIs("HOROVOD_CPU_OPERATIONS", "gloo");
 }
 
 uint32_t WorldJoiner::launched() const {
@@ -250,13 +250,13 @@ Result<std::unique_ptr<MpiWorld>> WorldJoiner::OpenMpiWorld(const InitOptions& o
 // would be waited for.
 Status WorldJoiner::AgreeToGoOn(MpiWorld& world, const Status& own, TimePoint deadline) {
   if (world.size() == 1) return own;
-  constexpr size_t kMostWords = 1000;
-  Result<std::vector<std::string>> words =
-      world.Exchange(own.message().substr(0, kMostWords), deadline);
+  constexpr size_t kMostReasonBytes = 1000;
+  Result<std::vector<std::string>> replies =
+      world.Exchange(own.message().substr(0, kMostReasonBytes), deadline);
   if (!own.ok()) return own;
-  if (!words.ok()) return words.status();
-  for (size_t rank = 0; rank < words->size(); ++rank) {
-    const std::string& why = (*words)[rank];
+  if (!replies.ok()) return replies.status();
+  for (size_t rank = 0; rank < replies->size(); ++rank) {
+    const std::string& why = (*replies)[rank];
     if (!why.empty()) return Aborted(Format("rank {} cannot join: {}", rank, why));
   }
   return own;
@@ -270,12 +270,12 @@ Status WorldJoiner::UseAgentOf(MpiWorld& world, TimePoint deadline) {
   const bool met = job_.starts_with(kMpi) && place_ == PlaceOf(world);
   std::string word = met ? job_ : "";
   if (segments_.used()) word += kHeld;
-  Result<std::vector<std::string>> words = world.Exchange(word, deadline);
-  if (!words.ok()) return words.status();
+  Result<std::vector<std::string>> replies = world.Exchange(word, deadline);
+  if (!replies.ok()) return replies.status();
   std::optional<size_t> holder;
   bool same = met;
-  for (size_t rank = 0; rank < words->size(); ++rank) {
-    std::string& other = (*words)[rank];
+  for (size_t rank = 0; rank < replies->size(); ++rank) {
+    std::string& other = (*replies)[rank];
     if (other.ends_with(kHeld)) {
       other.pop_back();
       if (!holder) holder = rank;

@@ -17,7 +17,7 @@ struct ActivityNote {
   uint64_t stamp = 0;  // start, in ticks of the notes' clock
   uint64_t bytes = 0;
   TraceActivity activity = TraceActivity::kNone;
-  TraceAlgorithm algorithm = TraceAlgorithm::kUnsaid;
+  TraceAlgorithm algorithm = TraceAlgorithm::kUnknown;
   uint8_t collective = 0;  // hvd_collective between the hosts
   uint32_t tensors = 1;    // processed together
 };
@@ -50,7 +50,7 @@ class ActivityNotes {
   // Adds notes made elsewhere by the same clock, later than all of these.
   void Append(const ActivityNotes& later) {
     for (const ActivityNote& note : later.all()) Add(note);
-    if (later.algorithm_ != TraceAlgorithm::kUnsaid) algorithm_ = later.algorithm_;
+    if (later.algorithm_ != TraceAlgorithm::kUnknown) algorithm_ = later.algorithm_;
   }
   // Forgets the activities but not the algorithm.
   void Clear() { used_ = 0; }
@@ -65,7 +65,7 @@ class ActivityNotes {
   }
 
   TraceClock clock_ = TraceClock::kSteadyNs;
-  TraceAlgorithm algorithm_ = TraceAlgorithm::kUnsaid;
+  TraceAlgorithm algorithm_ = TraceAlgorithm::kUnknown;
   size_t used_ = 0;
   std::array<ActivityNote, kMost> notes_;
 };

@@ -116,15 +116,15 @@ Status AdoptedAgentConnector::Introduce(int socket) const {
   hello.job_key = secret_.empty() ? job_id_ : secret_;
   hello.rank = rank_.rank;
   hello.size = rank_.size;
-  Status said = SendLink(socket, hello);
+  Status sent = SendLink(socket, hello);
   // One rank of the host is enough.
   const std::vector<RankRun>& runs = rank_.layout;
-  for (size_t at = 0; said.ok() && rank_.local_rank == 0 && at < runs.size();
+  for (size_t at = 0; sent.ok() && rank_.local_rank == 0 && at < runs.size();
        at += kMaxRunsPerMessage) {
     const size_t end = std::min(runs.size(), at + kMaxRunsPerMessage);
-    said = SendLink(socket, LinkLayout{0, {&runs[at], runs.data() + end}});
+    sent = SendLink(socket, LinkLayout{0, {&runs[at], runs.data() + end}});
   }
-  return said;
+  return sent;
 }
 
 // Once in a process: ranks that meet by a server tell it all they know, unless they share a secret.

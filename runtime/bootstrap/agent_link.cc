@@ -138,8 +138,8 @@ Result<BegunGeneration> AgentLink::Join(Duration timeout) {
     cannot_begin_.reset();
     heard_ = false;
     HVD_RETURN_IF_ERROR(Connect());
-    Status said = SendLocked(LinkJoin{});
-    Result<BegunGeneration> begun = said.ok() ? AwaitGeneration(start, timeout) : said;
+    Status sent = SendLocked(LinkJoin{});
+    Result<BegunGeneration> begun = sent.ok() ? AwaitGeneration(start, timeout) : sent;
     bool again = !begun.ok() && !socket_.valid() && !heard_ && connector_.Reopens();
     if (!again || attempt == kMaxReopened) return begun;
   }
@@ -225,7 +225,7 @@ Result<std::string> AgentLink::Get(const std::string& key, Duration timeout) {
   const uint64_t generation = generation_;
   HVD_RETURN_IF_ERROR(CheckGeneration());
   if (!values_.contains(key)) {
-    if (Status said = SendLocked(LinkGet{generation, key}); !said.ok()) return said;
+    if (Status sent = SendLocked(LinkGet{generation, key}); !sent.ok()) return sent;
   }
   Status status = Await(SteadyNow() + timeout, [&]() HVD_REQUIRES(mutex_) {
     return values_.contains(key) || generation_ != generation || broken_generation_ == generation;

@@ -80,14 +80,14 @@ class Chooser {
   Status CheckSame(const ExternalRank& chosen, const LauncherEnv& other) const;
   bool NamesStore() const { return Has(kStoreAddress) || Has(kStorePort); }
   Status SetStore(ExternalRank* rank) const;
-  // Nobody else can tell where the ranks on other hosts are.
+  // Nothing else can tell where the ranks on other hosts are.
   bool NeedsMpi(const ExternalRank& r) const {
     return carrier_ == Carrier::kAny && r.local_size < r.size && !NamesStore();
   }
   Result<Carrier> ReadCarrier(const char* name) const;
   Status SetCarrier();
   Result<DetectedLaunch> Complete(Result<ExternalRank> rank) const;
-  Result<DetectedLaunch> Nobody() const;
+  Result<DetectedLaunch> NoLauncher() const;
 
   const EnvLookup& env_;
   Carrier carrier_ = Carrier::kAny;
@@ -227,7 +227,7 @@ Status Chooser::SetCarrier() {
 }
 
 // MPI may know of ranks that the environment says nothing of.
-Result<DetectedLaunch> Chooser::Nobody() const {
+Result<DetectedLaunch> Chooser::NoLauncher() const {
   if (carrier_ != Carrier::kMpi) return DetectedLaunch(Standalone{});
   ExternalRank rank;
   rank.launcher = "MPI";
@@ -304,7 +304,7 @@ Result<DetectedLaunch> Chooser::Choose() {
     return Complete(std::move(r));
   }
   if (Speaks(kPmi)) return Complete(Read(kPmi));
-  return Nobody();
+  return NoLauncher();
 }
 
 }  // namespace

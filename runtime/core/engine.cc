@@ -23,7 +23,7 @@ Engine::Engine(Peers& peers, Backend& backend, SharedHeap& heap, Group world, En
       executor_(peers, backend, options_.devices, heap, state_.rounds),
       admission_(state_.sets, state_.names, state_.operations, state_.joins,
                  options_.average_of_active, options_.devices != nullptr),
-      progress_(peers, state_, executor_, trace_, options_.tell_ending),
+      progress_(peers, state_, executor_, trace_, options_.report_ending),
       express_(peers, backend, state_, executor_, admission_, progress_, trace_),
       hosts_(backend, progress_, state_),
       waits_(options_.stall_board, options_.stall_warning, options_.stall_shutdown) {}
@@ -39,7 +39,7 @@ Engine::~Engine() {
 
 Result<Engine::Handle> Engine::Submit(const RequestSpec& spec) {
   MutexLock lock(mutex_);
-  express_.Settle();
+  express_.FallBack();
   const uint64_t call = ++calls_;
   Result<Operation*> op = SubmitLocked(spec, call, /*caller_waits=*/false);
   state_.finished.RetireUpTo(call - 1);
@@ -57,7 +57,7 @@ uint32_t Engine::handles_given() {
 Status Engine::Run(const RequestSpec& spec, Duration timeout, Handle* handle) {
   if (handle != nullptr) *handle = 0;
   MutexLock lock(mutex_);
-  express_.Settle();
+  express_.FallBack();
   const uint64_t call = ++calls_;
   Handle submitted = 0;
   bool looked = false;
@@ -70,7 +70,7 @@ Status Engine::Run(const RequestSpec& spec, Duration timeout, Handle* handle) {
       state_.finished.RetireUpTo(call);
       return Status::Ok();
     }
-    express_.Settle();  // that of a thread that came in meanwhile
+    express_.FallBack();  // that of a thread that came in meanwhile
   } else {
     Result<Operation*> op = SubmitLocked(spec, call, waits);
     state_.finished.RetireUpTo(call - 1);

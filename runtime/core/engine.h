@@ -62,7 +62,7 @@ struct EngineOptions {
   Recorder recorder = {};        // of operation events; off by default
   // Reports to the launcher that this rank ends the world, and why, before any other rank learns of
   // it. May be empty; called with the engine's lock held.
-  ProgressEngine::TellEnding tell_ending = {};
+  ProgressEngine::ReportEnding report_ending = {};
   // Where waits are recorded for the agent; may be null. Outlives the engine.
   StallBoard* stall_board = nullptr;
   // For tensors in device memory; null: they are refused. Outlives the engine.
@@ -152,7 +152,7 @@ class Engine {
   WaitPolicy Policy() const;
   bool SpinFor(Operation* op) HVD_REQUIRES(mutex_);
   void Idle(Operation* op, TimePoint deadline, uint32_t yields) HVD_REQUIRES(mutex_);
-  bool Look(Operation* op) HVD_REQUIRES(mutex_);
+  bool Check(Operation* op) HVD_REQUIRES(mutex_);
   bool WaitForHosts(Operation* op, TimePoint deadline) HVD_REQUIRES(mutex_);
   bool IsOver(const Operation& op) const HVD_REQUIRES(mutex_);
   // No thread waits, and the application has made no call for a while.

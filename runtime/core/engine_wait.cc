@@ -34,11 +34,11 @@ constexpr uint32_t kCostOfHosts = 32;
 
 Result<bool> Engine::Poll(Handle handle) {
   MutexLock lock(mutex_);
-  express_.Settle();
+  express_.FallBack();
   const uint64_t call = ++calls_;
   Operation* op = state_.operations.Find(handle);
   if (op == nullptr) {
-    const Status unknown = state_.operations.WhyUnknown(handle);
+    const Status unknown = state_.operations.UnknownHandle(handle);
     if (unknown.code() == Code::kAborted) return true;  // Wait returns this error at once
     return unknown;
   }
@@ -51,7 +51,7 @@ Result<bool> Engine::Poll(Handle handle) {
 
 Status Engine::Wait(Handle handle, Duration timeout, OperationResult* result) {
   MutexLock lock(mutex_);
-  express_.Settle();
+  express_.FallBack();
   const uint64_t call = ++calls_;
   state_.finished.RetireUpTo(call);
   return WaitLocked(handle, timeout, result, call);
@@ -93,7 +93,7 @@ Result<Operation*> Engine::WaitDone(Handle handle, Duration timeout, bool looked
   bool deadline_set = timeout.count() < 0;
   for (;;) {
     Operation* op = state_.operations.Find(handle);
-    if (op == nullptr) return state_.operations.WhyUnknown(handle);
+    if (op == nullptr) return state_.operations.UnknownHandle(handle);
     if (op->done || (!looked && SpinFor(op))) return op;
     progress_.AdvanceOthers(op);
     if (op->done) return op;
@@ -119,13 +119,13 @@ bool Engine::SetCallback(Handle handle, DoneCallback callback) {
 
 std::optional<EndedOperation> Engine::PopEnded() {
   MutexLock lock(mutex_);
-  express_.Settle();
+  express_.FallBack();
   ++waiting_;
   bool looked = false;
   while (!state_.callbacks.has_done()) {
     Operation* op = state_.callbacks.oldest();
     if (op == nullptr) break;
-    for (uint32_t spin = 0; !Look(op) && !looked && spin < Policy().spins; ++spin) Relax();
+    for (uint32_t spin = 0; !Check(op) && !looked && spin < Policy().spins; ++spin) Relax();
     progress_.AdvanceOthers(nullptr);
     if (!state_.callbacks.has_done()) Idle(op, TimePoint::max(), looked ? 0 : Policy().yields);
     looked = true;
@@ -150,7 +150,7 @@ bool Engine::IsOver(const Operation& op) const {
 }
 
 // Receives, sends and advances the operation once; true when the wait for it is over.
-bool Engine::Look(Operation* op) {
+bool Engine::Check(Operation* op) {
   progress_.Communicate();
   if (op->done) return true;
   if (op->started)
@@ -174,7 +174,7 @@ bool Engine::SpinFor(Operation* op) {
   const bool attends = hosts_.IsFor(*op);  // a look at all that is pending: once
   if (attends) spins /= kCostOfHosts;
   for (uint32_t spin = 0;; ++spin) {
-    if (Look(op) || (attends && hosts_.Attend(op))) return true;
+    if (Check(op) || (attends && hosts_.Attend(op))) return true;
     if (spin >= spins) return false;
     if (!progress_.idle() && !op->started) return false;  // there is other work to do
     if (spin >= kEagerSpins) Relax();
@@ -207,14 +207,14 @@ void Engine::Idle(Operation* op, TimePoint deadline, uint32_t yields) {
     ::sched_yield();
     mutex_.lock();
     op = state_.operations.Find(handle);
-    if (op == nullptr || IsOver(*op) || Look(op) || hosts_.Attend(op)) return;
+    if (op == nullptr || IsOver(*op) || Check(op) || hosts_.Attend(op)) return;
   }
   TimePoint now = clock_.Now();
   NoteStall(op, now);
   if (IsOver(*op) || !hosts_.StaysFor(*op)) hosts_.Rest();
   uint32_t token = peers_.AnnounceSleep();
   progress_.BeginSleep();
-  if (!Look(op)) progress_.FailWhatNeedsLeavers();
+  if (!Check(op)) progress_.FailWhatNeedsLeavers();
   if (!IsOver(*op)) {
     int64_t left_ns = std::min<int64_t>(op->started && op->on_device() ? kDeviceSleepNs : kSleepNs,
                                         (deadline - now).count());
@@ -270,7 +270,7 @@ bool Engine::IsLeftAlone() {
 
 void Engine::Close(std::string reason) {
   MutexLock lock(mutex_);
-  express_.Settle();
+  express_.FallBack();
   // Peers may be at work on the memory of this rank: let them finish before it goes away.
   const TimePoint deadline = clock_.Now() + options_.last_work;
   while (!progress_.idle() && progress_.closed().ok() && clock_.Now() < deadline) {

@@ -97,33 +97,33 @@ bool Express::Announce(const TensorName& name, const RequestSpec& spec) {
 // ---- from there to the end
 
 Operation::Handle Express::Wait(Mutex& mutex, WaitPolicy policy, bool* looked) {
-  Operation::Handle settled = 0;
-  settled_ = &settled;
-  if (LookFor(policy.spins)) return settled;
+  Operation::Handle handle = 0;
+  fallback_ = &handle;
+  if (PollRound(policy.spins)) return handle;
   for (uint32_t i = 0; i < policy.yields; ++i) {
     mutex.unlock();
     ::sched_yield();
     mutex.lock();
-    if (settled != 0 || LookFor(0)) return settled;
+    if (handle != 0 || PollRound(0)) return handle;
   }
-  Settle();
+  FallBack();
   *looked = true;
-  return settled;
+  return handle;
 }
 
-// True when the round is over or was settled.
-bool Express::LookFor(uint32_t spins) {
+// True when the round is over or fell back to the normal path.
+bool Express::PollRound(uint32_t spins) {
   for (uint32_t spin = 0;; ++spin) {
-    const Sight sight = Look();
-    if (sight == Sight::kOther) BecomeOperation();
-    if (sight != Sight::kWaits) return true;
+    const Observation observed = Observe();
+    if (observed == Observation::kOther) BecomeOperation();
+    if (observed != Observation::kWaits) return true;
     if (spin >= spins) return false;
     if (spin >= kEagerLooks) Relax();
   }
 }
 
-Express::Sight Express::Look() {
-  if (peers_.broken()) return Sight::kOther;
+Express::Observation Express::Observe() {
+  if (peers_.broken()) return Observation::kOther;
   const CollectiveCall& call = name_->calls[0];
   const Group& group = *call.group;
   for (; seen_ < group.local_size(); ++seen_) {
@@ -133,13 +133,13 @@ Express::Sight Express::Look() {
       descriptor.payload = {static_cast<const std::byte*>(spec_->tensor.input), bytes};
       continue;
     }
-    switch (progress_.inbox().LookFor(group.local[seen_], *name_, bytes, &descriptor.payload)) {
-      case Inbox::Sight::kNothing: return Sight::kWaits;
-      case Inbox::Sight::kOther: return Sight::kOther;
-      case Inbox::Sight::kExpected: break;
+    switch (progress_.inbox().PeekFor(group.local[seen_], *name_, bytes, &descriptor.payload)) {
+      case Inbox::NextMessage::kNothing: return Observation::kWaits;
+      case Inbox::NextMessage::kOther: return Observation::kOther;
+      case Inbox::NextMessage::kExpected: break;
     }
   }
-  return Combine() ? Sight::kDone : Sight::kOther;
+  return Combine() ? Observation::kDone : Observation::kOther;
 }
 
 // All members have announced the round, and their payloads lie in the streams. False where the
@@ -169,7 +169,7 @@ void Express::BecomeOperation() {
   const Status prepared = executor_.Prepare(op, *spec_, /*caller_waits=*/false);  // no matter here
   admission_.Commit(op, *spec_);
   trace_.Submitted(op, op->set->in_flight == 1);
-  *settled_ = op->handle();
+  *fallback_ = op->handle();
   // Not to be expected of an exchange; but the peers know of this round.
   if (!prepared.ok()) return progress_.EndWorld(EndCause::kFailure, prepared.message());
   if (peers_.size() == 1) return progress_.Launch(op, *spec_);  // nobody else announces it

@@ -47,16 +47,16 @@ class Express {
   // *looked is set if it took too long.
   Operation::Handle Wait(Mutex& mutex, WaitPolicy policy, bool* looked) HVD_REQUIRES(mutex);
 
-  // A round has begun and is neither complete nor settled.
+  // A round has begun and is neither complete nor on the normal path.
   bool open() const { return name_ != nullptr; }
   // Moves an open round to the normal path, as if begun there: announced, and nothing received.
-  void Settle() {
+  void FallBack() {
     if (open()) [[unlikely]]
       BecomeOperation();
   }
 
  private:
-  enum class Sight : uint8_t {
+  enum class Observation : uint8_t {
     kWaits,  // an announcement is missing
     kDone,   // the round is over
     kOther,  // a peer announced something else first, the backend refused, or the world broke
@@ -65,8 +65,8 @@ class Express {
   bool IsQuiet() const;
   bool CanTake(TensorName* name, const RequestSpec& spec) const;
   bool Announce(const TensorName& name, const RequestSpec& spec);
-  bool LookFor(uint32_t spins);
-  Sight Look();
+  bool PollRound(uint32_t spins);
+  Observation Observe();
   bool Combine();
   void BecomeOperation();
 
@@ -81,7 +81,7 @@ class Express {
   const RequestSpec* spec_ = nullptr;
   uint64_t call_ = 0;
   uint32_t seen_ = 0;  // leading members of the group whose announcements have arrived
-  Operation::Handle* settled_ = nullptr;  // of the waiting thread: the handle if settled
+  Operation::Handle* fallback_ = nullptr;  // of the waiting thread: the handle on the normal path
 };
 
 }  // namespace hvd

@@ -46,14 +46,14 @@ void Inbox::Consume(uint32_t peer) {
   }
 }
 
-Inbox::Sight Inbox::LookFor(uint32_t peer, const TensorName& name, size_t payload_bytes,
-                            std::span<const std::byte>* payload) {
-  if (assemblies_[peer].complete()) return Sight::kOther;
+Inbox::NextMessage Inbox::PeekFor(uint32_t peer, const TensorName& name, size_t payload_bytes,
+                                  std::span<const std::byte>* payload) {
+  if (assemblies_[peer].complete()) return NextMessage::kOther;
   const std::span<const std::byte> record = peers_.Peek(peer);
-  if (record.empty()) return Sight::kNothing;
+  if (record.empty()) return NextMessage::kNothing;
   const bool expected = IsPayloadOnly(record, payload_bytes, payload) &&
                         names_.IsOfPeer(peer, NumberIn(record), name);
-  return expected ? Sight::kExpected : Sight::kOther;
+  return expected ? NextMessage::kExpected : NextMessage::kOther;
 }
 
 void Inbox::Drain(uint32_t peer) {

@@ -52,14 +52,14 @@ class Inbox {
   static void KeepPayloads(TensorName* name, uint32_t member);
 
   // The kind of the peer's next message, which is not consumed.
-  enum class Sight : uint8_t {
+  enum class NextMessage : uint8_t {
     kNothing,   // no message
     kExpected,  // announces a round of the name with only a payload of the given size
     kOther,
   };
   // *payload is valid until Consume.
-  Sight LookFor(uint32_t peer, const TensorName& name, size_t payload_bytes,
-                std::span<const std::byte>* payload);
+  NextMessage PeekFor(uint32_t peer, const TensorName& name, size_t payload_bytes,
+                      std::span<const std::byte>* payload);
 
   // Discards everything that the peer has sent.
   void Drain(uint32_t peer);

@@ -18,12 +18,12 @@ bool SameEverywhere(const Status& status) {
 }  // namespace
 
 ProgressEngine::ProgressEngine(Peers& peers, EngineState& state, Executor& executor,
-                               TraceLog& trace, TellEnding tell_ending)
+                               TraceLog& trace, ReportEnding report_ending)
     : peers_(peers),
       state_(state),
       executor_(executor),
       trace_(trace),
-      tell_ending_(std::move(tell_ending)),
+      report_ending_(std::move(report_ending)),
       self_(peers.rank()),
       count_(peers.size()),
       inbox_(peers, state.names, state.sets, state.joins, state.rounds),
@@ -150,11 +150,11 @@ bool ProgressEngine::AdvanceDevices() {
 
 void ProgressEngine::NoteJoined(uint32_t peer) {
   state_.joins.Note(peer);
-  SettleRounds();
+  CompleteRounds();
 }
 
 // With one more rank that has joined, rounds may be complete.
-void ProgressEngine::SettleRounds() {
+void ProgressEngine::CompleteRounds() {
   TensorName* join = nullptr;
   for (TensorName* name : state_.names.All()) {
     if (!closed().ok()) return;  // the names are gone
@@ -189,17 +189,17 @@ void ProgressEngine::FailHere(Operation* op, const Status& status) {
   }
   std::string name = Quoted(op->name->text);
   // With other hosts, all ranks receive the disagreements and ends.
-  const bool told = !op->set->group.on_one_host() &&
-                    (status.code() == Code::kMismatch || status.code() == Code::kAborted);
+  const bool reported = !op->set->group.on_one_host() &&
+                        (status.code() == Code::kMismatch || status.code() == Code::kAborted);
   completion_.Complete(op, status, true);
-  if (told || SameEverywhere(status)) return;
+  if (reported || SameEverywhere(status)) return;
   EndWorld(EndCause::kFailure, Format("rank {} cannot go on in {}: {}", state_.WorldRank(self_),
                                       name, status.message()));
 }
 
 void ProgressEngine::EndWorld(EndCause cause, std::string reason) {
   LogError(reason);
-  if (tell_ending_) tell_ending_(cause, reason);
+  if (report_ending_) report_ending_(cause, reason);
   executor_.Abort(Aborted(reason));
   FailAll(Aborted(reason));
   outbox_.SendAbortNotice(std::move(reason));

@@ -28,11 +28,11 @@ enum class EndCause { kFailure, kStall };
 class ProgressEngine {
  public:
   // Reports the end of the world to the launcher.
-  using TellEnding = std::function<void(EndCause cause, const std::string& reason)>;
+  using ReportEnding = std::function<void(EndCause cause, const std::string& reason)>;
 
-  // `tell_ending`: see EngineOptions.
+  // `report_ending`: see EngineOptions.
   ProgressEngine(Peers& peers, EngineState& state, Executor& executor, TraceLog& trace,
-                 TellEnding tell_ending);
+                 ReportEnding report_ending);
 
   // Not ok: the engine is closed, for this reason. CheckOpen also checks whether the world broke;
   // if so, it completes what the ranks had finished before and fails the rest.
@@ -83,7 +83,7 @@ class ProgressEngine {
 
   void Start(TensorName* name);
   void NoteJoined(uint32_t peer);
-  void SettleRounds();
+  void CompleteRounds();
   void FinishJoin(Operation* op);
   void AbortJoin();
 
@@ -97,7 +97,7 @@ class ProgressEngine {
   EngineState& state_;
   Executor& executor_;
   TraceLog& trace_;
-  const TellEnding tell_ending_;
+  const ReportEnding report_ending_;
   const uint32_t self_;   // index in Peers
   const uint32_t count_;  // of ranks on this host
   Inbox inbox_;

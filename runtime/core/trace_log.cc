@@ -10,7 +10,8 @@ namespace hvd {
 // The name was told before, or is told here.
 void TraceLog::WriteActivities(Operation* op) {
   TensorName& name = *op->name;
-  if (!op->activities->all().empty() && !recorder_.Knows(name.trace)) Tell(&name, op->collective);
+  if (!op->activities->all().empty() && !recorder_.HasName(name.trace))
+    WriteName(&name, op->collective);
   for (const ActivityNote& note : op->activities->all()) {
     recorder_.Write({.stamp = note.stamp,
                      .kind = TraceKind::kActivity,
@@ -33,7 +34,7 @@ void TraceLog::WriteSubmitted(Operation* op, uint32_t round, bool alone) {
 
 void TraceLog::WriteArrived(TensorName* name, uint32_t member) {
   const Collective collective = name->details[member].collective;
-  if (!recorder_.Knows(name->trace)) Tell(name, collective);
+  if (!recorder_.HasName(name->trace)) WriteName(name, collective);
   recorder_.Write({.stamp = recorder_.Now(),
                    .kind = TraceKind::kArrive,
                    .collective = static_cast<uint8_t>(collective),
@@ -67,7 +68,7 @@ void TraceLog::Link(uint32_t rank, uint64_t bytes, uint32_t busy_us) {
 void TraceLog::Stalled(const Operation& op, Duration waited) {
   if (!recorder_.on()) return;
   TensorName& name = *op.name;
-  if (!recorder_.Knows(name.trace)) Tell(&name, op.collective);
+  if (!recorder_.HasName(name.trace)) WriteName(&name, op.collective);
   recorder_.Write({.stamp = recorder_.Now(),
                    .kind = TraceKind::kStall,
                    .collective = static_cast<uint8_t>(op.collective),
@@ -76,7 +77,7 @@ void TraceLog::Stalled(const Operation& op, Duration waited) {
 }
 
 // "name\0dtype\0shape"; of a group, those of its first tensor.
-void TraceLog::Tell(TensorName* name, Collective collective) {
+void TraceLog::WriteName(TensorName* name, Collective collective) {
   std::string text(std::string_view(name->text).substr(0, kMostNameBytes - 100));
   name->bytes = 0;
   for (const CollectiveCall& call : name->calls) name->bytes += call.count * SizeOf(call.dtype);
@@ -84,7 +85,7 @@ void TraceLog::Tell(TensorName* name, Collective collective) {
     const TensorDetail& first = name->own_detail.parts.front();
     text.append(1, '\0').append(NameOf(first.dtype)).append(1, '\0').append(ShapeText(first.shape));
   }
-  recorder_.Tell(&name->trace, text);
+  recorder_.WriteName(&name->trace, text);
 }
 
 }  // namespace hvd

@@ -92,7 +92,7 @@ class TraceLog {
   }
   void Write(TraceKind kind, TensorName* name, Collective collective, uint32_t members,
              uint32_t status, uint16_t part = 0) {
-    if (!recorder_.Knows(name->trace)) Tell(name, collective);
+    if (!recorder_.HasName(name->trace)) WriteName(name, collective);
     TraceRecord record;
     record.stamp = recorder_.Now();
     record.kind = kind;
@@ -112,7 +112,7 @@ class TraceLog {
   void Mark(TraceKind kind) {
     if (recorder_.wants_all()) recorder_.Write({.stamp = recorder_.Now(), .kind = kind});
   }
-  void Tell(TensorName* name, Collective collective);
+  void WriteName(TensorName* name, Collective collective);
 
   Recorder recorder_;
 };

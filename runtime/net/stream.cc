@@ -51,15 +51,15 @@ FrameHeader Stream::HeaderOf(const QueuedFrame& frame) const {
 
 void Stream::Put(FrameType type, std::string_view payload) {
   AppendFrame(wire_, HeaderOf({type, false, generation_, 0, {}}), payload);
-  said_ack_ = received_;
-  unsaid_bytes_ = 0;
+  acknowledged_ = received_;
+  unacknowledged_bytes_ = 0;
   last_sent_ = now_;
 }
 
 void Stream::PutNumbered(const QueuedFrame& frame) {
   AppendFrame(wire_, HeaderOf(frame), frame.payload);
-  said_ack_ = received_;
-  unsaid_bytes_ = 0;
+  acknowledged_ = received_;
+  unacknowledged_bytes_ = 0;
   last_sent_ = now_;
 }
 
@@ -140,7 +140,7 @@ Status Stream::HandleNumbered(Frame frame) {
   if (header.sequence <= received_) return Status::Ok();  // sent again, but it had arrived
   if (header.sequence != received_ + 1) return InvalidArgument("frames are missing in the stream");
   received_ = header.sequence;
-  unsaid_bytes_ += frame.payload.size();
+  unacknowledged_bytes_ += frame.payload.size();
   bool log = header.type == FrameType::kLog;
   if (log) {
     log_received_ += frame.payload.size();
@@ -150,7 +150,7 @@ Status Stream::HandleNumbered(Frame frame) {
   if (bulk && header.more) return InvalidArgument("a bulk message of more than one frame");
   if (bulk || (!header.more && (log ? partial_log_ : partial_control_).empty())) {
     messages_.push_back({log, header.generation, std::move(frame.payload)});
-    if (unsaid_bytes_ >= kAckAfterBytes) Acknowledge();
+    if (unacknowledged_bytes_ >= kAckAfterBytes) Acknowledge();
     return Status::Ok();
   }
   std::string& partial = log ? partial_log_ : partial_control_;
@@ -159,7 +159,7 @@ Status Stream::HandleNumbered(Frame frame) {
   }
   partial += frame.payload;
   if (!header.more) messages_.push_back({log, header.generation, std::exchange(partial, {})});
-  if (unsaid_bytes_ >= kAckAfterBytes) Acknowledge();
+  if (unacknowledged_bytes_ >= kAckAfterBytes) Acknowledge();
   return Status::Ok();
 }
 
@@ -182,7 +182,7 @@ void Stream::ReturnCredit(size_t count) {
 }
 
 void Stream::Acknowledge() {
-  if (attached_ && said_ack_ != received_) Put(FrameType::kHeartbeat, {});
+  if (attached_ && acknowledged_ != received_) Put(FrameType::kHeartbeat, {});
 }
 
 void Stream::Tick(TimePoint now) {

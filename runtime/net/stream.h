@@ -109,8 +109,8 @@ class Stream {
   // Receiving.
   FrameReader reader_;
   uint64_t received_ = 0;
-  uint64_t said_ack_ = 0;
-  uint64_t unsaid_bytes_ = 0;
+  uint64_t acknowledged_ = 0;
+  uint64_t unacknowledged_bytes_ = 0;
   uint64_t log_received_ = 0, log_returned_ = 0, log_granted_ = 0;
   std::string partial_control_, partial_log_;
   std::deque<StreamMessage> messages_;

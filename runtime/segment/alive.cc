@@ -130,13 +130,13 @@ void DeathWatch::Run(uint32_t first, uint32_t count) {
       if (reported[i]) continue;
       const std::atomic<uint32_t>& alive = page_.rank(first + i).alive;
       uint32_t word = alive.load(std::memory_order_acquire);
-      const AliveWord said = ReadAliveWord(word);
-      if (said == AliveWord::kFree || said == AliveWord::kHeld) {
+      const AliveWord state = ReadAliveWord(word);
+      if (state == AliveWord::kFree || state == AliveWord::kHeld) {
         entries[used++] = WaitEntry(alive, word);
         continue;
       }
       reported[i] = true;
-      if (said == AliveWord::kDied) {
+      if (state == AliveWord::kDied) {
         on_death_(first + i);
       } else if (on_damage_) {
         on_damage_(first + i);

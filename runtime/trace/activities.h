@@ -23,7 +23,7 @@ enum class TraceActivity : uint8_t {
 };
 
 enum class TraceAlgorithm : uint8_t {
-  kUnsaid = 0,
+  kUnknown = 0,
   kAnnouncement = 1,  // the data are in the announcement, each rank combines them itself
   kInPlace = 2,       // combined in place, in shared memory
   kCopied = 3,        // in a copy in shared memory
@@ -36,7 +36,7 @@ enum class TraceAlgorithm : uint8_t {
 // "MEMCPY_IN_FUSION_BUFFER" and so on. `collective`: hvd_collective that the hosts carry out, as in
 // "GLOO_ALLREDUCE". Empty for kNone and for numbers without a name.
 std::string ActivityName(TraceActivity activity, uint8_t collective);
-// "sliced" and so on; empty for kUnsaid and for numbers without a name.
+// "sliced" and so on; empty for kUnknown and for numbers without a name.
 std::string_view AlgorithmName(TraceAlgorithm algorithm);
 
 }  // namespace hvd

@@ -41,9 +41,9 @@ void ForEachNameRecord(uint32_t id, std::string_view text,
   }
 }
 
-void Recorder::Tell(TraceName* name, std::string_view text) {
+void Recorder::WriteName(TraceName* name, std::string_view text) {
   if (name->id == 0) name->id = ++last_id_;
-  name->told_at = next_;
+  name->written_at = next_;
   ForEachNameRecord(name->id, text, [this](const TraceRecord& record) { Write(record); });
 }
 

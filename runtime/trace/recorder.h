@@ -20,11 +20,11 @@ namespace hvd {
 
 // The id of a name in one ring, and the last position of its text there. Stored with the name.
 struct TraceName {
-  uint32_t id = 0;       // 0: none yet
-  uint64_t told_at = 0;  // position of the text in the ring
+  uint32_t id = 0;          // 0: none yet
+  uint64_t written_at = 0;  // position of the text in the ring
 
   // The text has changed.
-  void Change() { told_at = uint64_t{1} << 63; }
+  void Change() { written_at = uint64_t{1} << 63; }
 };
 
 // The records with the text of an id, in order. The text is truncated to kMostNameBytes.
@@ -53,11 +53,11 @@ class Recorder {
 
   // The newest half of the ring has the text of this name, so that a reader can show events of the
   // id. If false, write the text again.
-  bool Knows(const TraceName& name) const {
-    return name.id != 0 && next_ - name.told_at <= ring_.capacity / 2;
+  bool HasName(const TraceName& name) const {
+    return name.id != 0 && next_ - name.written_at <= ring_.capacity / 2;
   }
   // Writes the text, truncated to kMostNameBytes; assigns an id if the name has none.
-  void Tell(TraceName* name, std::string_view text);
+  void WriteName(TraceName* name, std::string_view text);
 
   // Only while on().
   void Write(const TraceRecord& record) {

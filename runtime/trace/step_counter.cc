@@ -6,15 +6,15 @@ namespace hvd {
 namespace {
 
 // Names that a script makes up anew in each step come back never.
-constexpr size_t kMostSeen = 65536;
+constexpr size_t kMostTrackedNames = 65536;
 
 }  // namespace
 
 void StepCounter::Add(const TraceRecord& record) {
   if (record.kind == TraceKind::kStep) ++marks_;
   if (record.kind != TraceKind::kDone || record.status != 0 || record.id == 0) return;
-  if (seen_.size() >= kMostSeen) seen_.clear();
-  Seen& name = seen_[record.id];
+  if (uses_.size() >= kMostTrackedNames) uses_.clear();
+  NameUse& name = uses_[record.id];
   ++name.times;
   name.bytes = record.bytes;
   if (name.times < 2 || name.bytes < largest_bytes_) return;
@@ -25,7 +25,7 @@ void StepCounter::Add(const TraceRecord& record) {
 void StepCounter::BeginRing() {
   before_ = steps();
   marks_ = rounds_ = largest_bytes_ = 0;
-  seen_.clear();
+  uses_.clear();
 }
 
 }  // namespace hvd

@@ -22,14 +22,14 @@ class StepCounter {
   uint64_t steps() const { return before_ + (marks_ > 0 ? marks_ : rounds_); }
 
  private:
-  struct Seen {
+  struct NameUse {
     uint64_t times = 0, bytes = 0;
   };
 
   uint64_t before_ = 0;  // in earlier rings
   uint64_t marks_ = 0, rounds_ = 0;
   uint64_t largest_bytes_ = 0;  // of those that came back
-  std::unordered_map<uint32_t, Seen> seen_;
+  std::unordered_map<uint32_t, NameUse> uses_;
 };
 
 }  // namespace hvd

@@ -193,7 +193,7 @@ void TimelineWriter::Arrived(const Submission& submission) {
 
 Status TimelineWriter::Flush() {
   if (failure_.ok() && !finished_) failure_ = file_->Flush();
-  if (failure_.ok() || std::exchange(failure_told_, true)) return Status::Ok();
+  if (failure_.ok() || std::exchange(failure_reported_, true)) return Status::Ok();
   return failure_;
 }
 

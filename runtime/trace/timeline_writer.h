@@ -90,7 +90,7 @@ class TimelineWriter {
   std::map<uint32_t, RankSteps> steps_;
   LastArrivals arrivals_;
   Status failure_;
-  bool failure_told_ = false, finished_ = false;
+  bool failure_reported_ = false, finished_ = false;
   uint64_t not_written_ = 0;
 };
 

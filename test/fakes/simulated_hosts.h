@@ -55,7 +55,7 @@ class SimulatedHosts {
     // between.
     enum class Attends { kNever, kAlways, kNowAndThen } attends = Attends::kNowAndThen;
     Duration chunk_limit = std::chrono::seconds(60);
-    Duration stall_warning{0}, tell_awaited{0};
+    Duration stall_warning{0}, report_awaited_after{0};
     // How long a launcher may take to say why, and rank 0 to answer who leaves.
     Duration cause_grace = std::chrono::milliseconds(1);
     Duration goodbye = std::chrono::seconds(60);
@@ -221,7 +221,7 @@ class SimulatedHosts {
       };
       options.coordinator = {.fusion_bytes = settings.fusion_bytes,
                              .stall_warning = settings.stall_warning,
-                             .tell_awaited = settings.tell_awaited};
+                             .report_awaited_after = settings.report_awaited_after};
       options.wake_host = [] {};
       options.broken = [&hosts, rank] { return hosts.broken(rank); };
       options.has_left = [&hosts](uint32_t r) { return hosts.left_[r].load(); };

@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   RingMemory memory(kRecords);
   Recorder recorder(memory.span());
   TraceName name;
-  recorder.Tell(&name, std::string("a name\0float32\0[3, 4]", 21));
+  recorder.WriteName(&name, std::string("a name\0float32\0[3, 4]", 21));
   for (uint8_t kind = 2; kind <= 8; ++kind)
     recorder.Write({.stamp = kind, .kind = static_cast<TraceKind>(kind), .id = name.id});
   const auto* bytes = reinterpret_cast<const char*>(memory.span().data());

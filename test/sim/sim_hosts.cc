@@ -62,7 +62,7 @@ Backend& SimHosts::Open(uint32_t rank, Backend& one_host, SharedHeap& heap,
   leader_service.compare = CompareHosts;
   leader_service.coordinator.fusion_bytes = rank % 2 == 0 ? 4096 : 0;
   leader_service.coordinator.stall_warning = Duration(0);
-  leader_service.coordinator.tell_awaited = std::chrono::milliseconds(1);
+  leader_service.coordinator.report_awaited_after = std::chrono::milliseconds(1);
   leader_service.wake_host = [] {};
   leader_service.broken = [this] { return broken(); };
   leader_service.has_left = [this](uint32_t other) { return left_[other].load(); };

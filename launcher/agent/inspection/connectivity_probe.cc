@@ -41,7 +41,7 @@ ConnectivityProbed ConnectivityProbe::Prove() {
   options.job_key = question_.job_key;
   options.connect_timeout = kConnectLimit;
   options.listen = {{}, question_.first_port, question_.last_port};
-  options.proves_ways = true;
+  options.proves_routes = true;
   Result<std::vector<std::string>> addresses = AddressesOfInterfaces(question_.interfaces);
   if (!addresses.ok()) return {addresses.status().message(), {}, {}};
   options.listen.addresses = std::move(*addresses);

@@ -191,7 +191,7 @@ Result<std::unique_ptr<Mesh>> PairProbe::OpenMesh() {
   options.job_key = question_.job_key;
   options.connect_timeout = kContactLimit - kTurn;
   options.listen = {{}, question_.first_port, question_.last_port};
-  options.proves_ways = true;
+  options.proves_routes = true;
   Result<std::vector<std::string>> addresses = AddressesOfInterfaces(question_.interfaces);
   if (!addresses.ok()) return addresses.status();
   options.listen.addresses = std::move(*addresses);

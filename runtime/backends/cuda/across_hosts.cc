@@ -39,14 +39,14 @@ Status AcrossHosts::Prepare(CudaOp& op, const MemberFacts& facts, BufferDescript
   Result<Lease> lease = around_.leases.Open(op.members, FactsAt(op.members) + sizeof(HostsFacts));
   if (!lease.ok()) return lease.status();
   op.lease = *lease;
-  HostsFacts& told = FactsIn(op.lease);
-  told.nccl_version = facts.nccl_version;
-  told.compute_capability = facts.compute_capability;
-  told.place = facts.place;
-  told.control = op.lease.control_at;
-  told.refusal_bytes = 0;
-  if (!op.refusal.empty()) told.Refuse(op.refusal);
-  op.agreement = std::make_unique<HostsAgreement>(around_.host, op.call, &told);
+  HostsFacts& published = FactsIn(op.lease);
+  published.nccl_version = facts.nccl_version;
+  published.compute_capability = facts.compute_capability;
+  published.place = facts.place;
+  published.control = op.lease.control_at;
+  published.refusal_bytes = 0;
+  if (!op.refusal.empty()) published.Refuse(op.refusal);
+  op.agreement = std::make_unique<HostsAgreement>(around_.host, op.call, &published);
   return op.agreement->Prepare(descriptor);
 }
 
@@ -76,24 +76,25 @@ Result<HostNote> AcrossHosts::ReadFacts(CudaOp& op, const MemberInputs& parts) {
       ReleaseFlagOf(op.lease.control, m)->store(1, std::memory_order_relaxed);
       continue;
     }
-    const HostsFacts* told = &FactsIn(op.lease);
+    const HostsFacts* member = &FactsIn(op.lease);
     if (m != op.self) {
       const Location at = LeaseDescriptor::In(parts.descriptors[m]).data;
       const Result<std::byte*> memory = around_.peer_memory.Resolve(at, sizeof(HostsFacts));
       if (!memory.ok()) return memory.status();
-      told = reinterpret_cast<const HostsFacts*>(*memory);
+      member = reinterpret_cast<const HostsFacts*>(*memory);
     }
-    if (told->refusal_bytes != 0) {
-      if (!note.refuses) note.why = told->Refused();
+    if (member->refusal_bytes != 0) {
+      if (!note.refuses) note.why = member->Refused();
       note.refuses = true;
       continue;
     }
     const Result<std::byte*> control =
         m == op.self ? op.lease.control
-                     : around_.peer_memory.Resolve(told->control, CudaCell::BytesFor(op.members));
+                     : around_.peer_memory.Resolve(member->control, CudaCell::BytesFor(op.members));
     if (!control.ok()) return control.status();
     op.controls[m] = *control;
-    facts.push_back({told->nccl_version, told->compute_capability, told->place, told->control});
+    facts.push_back(
+        {member->nccl_version, member->compute_capability, member->place, member->control});
     ranks.push_back(op.call.group->ranks[op.call.group->local_to_group[m]]);
   }
   return note.refuses ? note : NoteOfHost(facts, ranks);
@@ -183,9 +184,9 @@ Status AcrossHosts::BeginAlike(const std::vector<CudaOp*>& ops,
 
 Result<std::vector<HostNote>> AcrossHosts::NotesFor(CudaOp& op) {
   std::vector<HostNote>& last = notes_[op.call.group->ranks];
-  const std::vector<std::string>& told = op.agreement->agreed().notes;
-  if (!told.empty()) last.clear();
-  for (const std::string& bytes : told) {
+  const std::vector<std::string>& notes = op.agreement->agreed().notes;
+  if (!notes.empty()) last.clear();
+  for (const std::string& bytes : notes) {
     Result<HostNote> note = DecodeHostNote(bytes);
     if (!note.ok()) return note.status();
     last.push_back(std::move(*note));

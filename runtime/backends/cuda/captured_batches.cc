@@ -6,23 +6,23 @@ namespace hvd {
 
 CapturedBatches::~CapturedBatches() { Drop(Aborted("the lane has ended")); }
 
-CapturedBatches::Way CapturedBatches::Choose(const Key& key) {
+CapturedBatches::Action CapturedBatches::Choose(const Key& key) {
   MutexLock lock(mutex_);
   current_ = nullptr;
-  if (key.empty() || !dropped_.ok()) return Way::kGive;
+  if (key.empty() || !dropped_.ok()) return Action::kEnqueue;
   const auto found = entries_.find(key);
   if (found == entries_.end()) {
     if (entries_.size() == kMostKeys) MakeRoom(false);
     entries_[key].used = ++choices_;
-    return Way::kGive;
+    return Action::kEnqueue;
   }
   current_ = &found->second;
   current_->used = ++choices_;
-  if (current_->kept) return Way::kLaunch;
+  if (current_->kept) return Action::kLaunch;
   if (kept_ == kMostGraphs) MakeRoom(true);
   ++kept_;
   current_->kept = true;
-  return Way::kCapture;
+  return Action::kCapture;
 }
 
 void CapturedBatches::MakeRoom(bool kept) {

@@ -50,7 +50,7 @@ class CallNumbers {
 
 class CapturedBatches {
  public:
-  enum class Way { kGive, kCapture, kLaunch };
+  enum class Action { kEnqueue, kCapture, kLaunch };
   // The numbers of a batch's calls on all members: equal keys are equal work. Empty: not kept.
   using Key = std::vector<uint32_t>;
 
@@ -62,7 +62,7 @@ class CapturedBatches {
   CapturedBatches& operator=(const CapturedBatches&) = delete;
 
   // Chooses what to do with the next batch, to which Begin and Launch apply.
-  Way Choose(const Key& key);
+  Action Choose(const Key& key);
   // kCapture: between these two, the queue is given the batch. LaunchCaptured really does it.
   // Begin until it gives true.
   Result<bool> Begin();

@@ -86,7 +86,7 @@ bool AllPosted(const CudaOp& op) {
 bool CanKeepGraphs(const CudaDriver& driver, const CudaBackendOptions& options) {
   const std::string missing = MissingGraphCalls(driver);
   if (missing.empty()) return true;
-  if (options.say) options.say("there are no CUDA graphs because libcuda.so.1 has no " + missing);
+  if (options.warn) options.warn("there are no CUDA graphs because libcuda.so.1 has no " + missing);
   return false;
 }
 
@@ -269,7 +269,7 @@ Status CudaBackend::StartRoute(const CollectiveCall& call, CudaOp& op, const Mem
 }
 
 Status CudaBackend::BeginStaged(CudaOp& op) {
-  if (op.call.group->size() > 1) SayWhyStaged(op);
+  if (op.call.group->size() > 1) WarnOfStaging(op);
   op.staged = std::make_unique<StagedOp>(room_, *op.device, op.call);
   op.stage = Stage::kCopied;
   return OfThisRank(op.staged->CopyOut(op.mark));
@@ -461,7 +461,7 @@ Result<bool> CudaBackend::StartPosted(CudaOp& op) {
 }
 
 // Member 0 says it for all; a member that is the reason says what it lacks.
-void CudaBackend::SayWhyStaged(const CudaOp& op) {
+void CudaBackend::WarnOfStaging(const CudaOp& op) {
   const Group& group = *op.call.group;
   const bool usable = parts_.nccl.ok();
   const std::string here = usable ? options_.without_nccl : parts_.nccl.status().message();
@@ -471,10 +471,10 @@ void CudaBackend::SayWhyStaged(const CudaOp& op) {
         "CUDA tensors of {} travel through the memory of the host, the slow way, because {}{}{}",
         group.id == 0 ? "the world" : SetName(group), op.choice.why,
         here.empty() ? "" : (usable ? "; " : "; here, "), here);
-  } else if (op.choice.why != WhyWithoutNccl(options_.rank)) {
+  } else if (op.choice.why != NoNcclReason(options_.rank)) {
     return;
   }
-  if (options_.say && said_.insert(sentence).second) options_.say(sentence);
+  if (options_.warn && warnings_.insert(sentence).second) options_.warn(sentence);
 }
 
 // ---- for those who wait
@@ -568,7 +568,7 @@ void CudaBackend::Watch() {
     }
   }
   if (error.ok()) return;
-  if (options_.say) options_.say(error.message());
+  if (options_.warn) options_.warn(error.message());
   Abort(error);
 }
 

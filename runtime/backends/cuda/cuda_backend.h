@@ -73,7 +73,7 @@ class CudaBackend final : public DeviceBackend {
   Result<bool> AdvanceStaged(CudaOp& op);
   Status PostDescriptor(CudaOp& op, const BufferDescriptor& own);
   Result<bool> StartPosted(CudaOp& op);
-  void SayWhyStaged(const CudaOp& op);
+  void WarnOfStaging(const CudaOp& op);
 
   const CudaParts parts_;
   const CudaBackendOptions options_;
@@ -88,7 +88,7 @@ class CudaBackend final : public DeviceBackend {
   std::map<int, std::unique_ptr<CudaDevice>> devices_;  // by ordinal: staging, marks, results
   std::map<int, Status>
       unusable_;  // by ordinal: the error that made a GPU unusable when it was opened
-  std::set<std::string> said_;
+  std::set<std::string> warnings_;
   mutable Mutex mutex_;
   std::vector<void*> left_behind_;  // results of abandoned operations
   // Changed by the engine's thread with the mutex held; read by it without.

@@ -25,8 +25,8 @@ struct CudaBackendOptions {
   SharedMemoryMap* peer_memory = nullptr;
   KvStore* store = nullptr;  // of this generation
   const Clock* clock = nullptr;
-  std::function<void()> wake_peers;                      // of this host
-  std::function<void(const std::string& sentence)> say;  // to the user, as a warning
+  std::function<void()> wake_peers;                       // of this host
+  std::function<void(const std::string& sentence)> warn;  // to the user, as a warning
   // Why not to use NCCL; "": use it where possible.
   std::string without_nccl;
   // Added to a GPU's place: differs between processes that NCCL is told to treat as different

@@ -16,9 +16,9 @@ bool Reduces(const CollectiveCall& call) {
 }
 
 // Why NCCL does not serve these members of one host, whatever they do; "" if it does.
-std::string WhyNotNccl(std::span<const MemberFacts> facts, std::span<const uint32_t> ranks) {
+std::string RefusalOfMembers(std::span<const MemberFacts> facts, std::span<const uint32_t> ranks) {
   for (uint32_t m = 0; m < facts.size(); ++m) {
-    if (facts[m].nccl_version == 0) return WhyWithoutNccl(ranks[m]);
+    if (facts[m].nccl_version == 0) return NoNcclReason(ranks[m]);
     if (facts[m].nccl_version != facts[0].nccl_version) {
       return Format("rank {} has NCCL {}, rank {} NCCL {}", ranks[0],
                     NcclVersionText(facts[0].nccl_version), ranks[m],
@@ -33,7 +33,7 @@ std::string WhyNotNccl(std::span<const MemberFacts> facts, std::span<const uint3
 }
 
 // Why NCCL does not do the operation; "" if it does.
-std::string WhyNotByNccl(const CollectiveCall& call, const NcclAbilities& abilities) {
+std::string RefusalOfCall(const CollectiveCall& call, const NcclAbilities& abilities) {
   if (!Reduces(call)) return "";
   if (call.collective == Collective::kAllreduce && call.op == ReduceOp::kAdasum)
     return CheckAdasum(call.dtype, call.group->size()).message();
@@ -85,8 +85,8 @@ CudaChoice ChooseRoute(const CollectiveCall& call, std::span<const MemberFacts> 
     return choice;
   }
   choice.abilities = {facts[0].nccl_version, LeastCapability(facts)};
-  choice.why = WhyNotNccl(facts, call.group->ranks);
-  if (choice.why.empty()) choice.why = WhyNotByNccl(call, choice.abilities);
+  choice.why = RefusalOfMembers(facts, call.group->ranks);
+  if (choice.why.empty()) choice.why = RefusalOfCall(call, choice.abilities);
   if (choice.why.empty()) choice.route = CudaRoute::kNccl;
   return choice;
 }
@@ -101,7 +101,7 @@ HostNote NoteOfHost(std::span<const MemberFacts> facts, std::span<const uint32_t
     places = HashOf({reinterpret_cast<const char*>(&each.place), sizeof each.place}, places);
   }
   note.places = places;
-  note.why = WhyNotNccl(facts, ranks);
+  note.why = RefusalOfMembers(facts, ranks);
   return note;
 }
 
@@ -121,12 +121,12 @@ Result<CudaChoice> ChooseRouteAcrossHosts(const CollectiveCall& call,
                         NcclVersionText(notes[0].nccl_version), NcclVersionText(note.nccl_version));
   }
   if (participants < call.group->size()) choice.why = "a rank has joined, and NCCL needs all ranks";
-  if (choice.why.empty()) choice.why = WhyNotByNccl(call, choice.abilities);
+  if (choice.why.empty()) choice.why = RefusalOfCall(call, choice.abilities);
   if (choice.why.empty()) choice.route = CudaRoute::kNccl;
   return choice;
 }
 
-std::string WhyWithoutNccl(uint32_t rank) { return Format("rank {} has no usable NCCL", rank); }
+std::string NoNcclReason(uint32_t rank) { return Format("rank {} has no usable NCCL", rank); }
 
 NcclReduction ReductionOf(const CollectiveCall& call) {
   const uint32_t size = call.group->size();

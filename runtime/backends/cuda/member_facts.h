@@ -51,7 +51,7 @@ Result<CudaChoice> ChooseRouteAcrossHosts(const CollectiveCall& call,
                                           std::span<const HostNote> notes, uint32_t participants);
 
 // The reason with which a member without a usable NCCL puts all on the staged route.
-std::string WhyWithoutNccl(uint32_t rank);
+std::string NoNcclReason(uint32_t rank);
 
 // How a call of NCCL reduces, for StepsOfReduction.
 NcclReduction ReductionOf(const CollectiveCall& call);

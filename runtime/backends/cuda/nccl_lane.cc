@@ -17,7 +17,7 @@ constexpr size_t kPackBelowBytes = size_t{64} << 10;
 // Of a batch: more are given in the next one.
 constexpr size_t kMostOps = 512;
 
-using Way = CapturedBatches::Way;
+using Action = CapturedBatches::Action;
 
 // CudaCell::order: the number of the batch, the place in it, and whether it is the last one.
 constexpr uint64_t OrderOf(uint64_t batch, uint64_t place, bool last) {
@@ -255,23 +255,23 @@ Status NcclLane::BeginBatch(const Batch& batch) {
     HVD_RETURN_IF_ERROR(device_->BeginAfterMark(op->mark));
   Result<NcclPlan> plan = PlanOf(batch);
   if (!plan.ok()) return plan.status();
-  way_ = captured_.Choose(KeyOf(batch.ops, *plan, packing_));
+  action_ = captured_.Choose(KeyOf(batch.ops, *plan, packing_));
   operation_.emplace(std::move(*plan), *comm_, *device_);
   return Status::Ok();
 }
 
 // True once the queue has all of it.
 Result<bool> NcclLane::GiveBatch() {
-  if (way_ == Way::kLaunch) {
+  if (action_ == Action::kLaunch) {
     HVD_RETURN_IF_ERROR(captured_.Launch());
     return true;
   }
-  if (way_ == Way::kCapture) {
+  if (action_ == Action::kCapture) {
     const Result<bool> begun = captured_.Begin();
     if (!begun.ok() || !*begun) return begun;
   }
   const Result<bool> given = operation_->Advance();
-  if (given.ok() && *given && way_ == Way::kCapture)
+  if (given.ok() && *given && action_ == Action::kCapture)
     HVD_RETURN_IF_ERROR(captured_.LaunchCaptured());
   return given;
 }

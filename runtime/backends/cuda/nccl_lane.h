@@ -131,10 +131,10 @@ class NcclLane {
   std::map<uint64_t, Batch> batches_;  // with one, not given; by number
   uint64_t next_number_ = 1;           // of the batch that member 0 makes next
   uint64_t next_given_ = 1;
-  std::optional<NcclOperation> operation_;                  // the batch at next_given_, once begun
-  TimePoint begun_at_{};                                    // that one
-  CapturedBatches::Way way_ = CapturedBatches::Way::kGive;  // of that batch
-  NcclBuffer scratch_;                                      // the last of:
+  std::optional<NcclOperation> operation_;  // the batch at next_given_, once begun
+  TimePoint begun_at_{};                    // that one
+  CapturedBatches::Action action_ = CapturedBatches::Action::kEnqueue;  // of that batch
+  NcclBuffer scratch_;                                                  // the last of:
   std::vector<DeviceAddress> scratches_;
   std::optional<DeviceTicket> last_;  // while it closes
   bool closing_ = false;

@@ -96,7 +96,7 @@ std::unique_ptr<DeviceBackend> WithRanges(std::unique_ptr<DeviceBackend> backend
   const Result<const NvtxRanges*> ranges =
       NvtxRanges::Meet(GetEnv(nvtx::kInjectionVariable).value_or(""));
   if (ranges.ok()) return std::make_unique<RangedBackend>(std::move(backend), **ranges);
-  if (options.rank == 0 && options.say) options.say(ranges.status().message());
+  if (options.rank == 0 && options.warn) options.warn(ranges.status().message());
   return backend;
 }
 

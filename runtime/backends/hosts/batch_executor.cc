@@ -68,7 +68,7 @@ void BatchExecutor::Note(Items items, TraceActivity activity, size_t bytes) {
 Status BatchExecutor::Exchange(Items items, Collective collective, size_t bytes,
                                const std::function<Status(const InterHostCall&)>& run) {
   NoteActivity(items, ExchangeNote(around_.comm.name(), items, collective, bytes));
-  TraceAlgorithm algorithm = TraceAlgorithm::kUnsaid;
+  TraceAlgorithm algorithm = TraceAlgorithm::kUnknown;
   InterHostCall call = NextCall();
   call.algorithm = &algorithm;
   Status done = run(call);

@@ -218,11 +218,11 @@ bool HostLeaderService::TryNegotiation(bool patiently) {
 
 void HostLeaderService::Attend() {
   if (!BeginAttending()) return;
-  sleep_.NoteLook();
+  sleep_.NoteCheck();
   bool well = true;
   if (TryNegotiation(/*patiently=*/false)) {
     MutexLock negotiating(negotiating_, std::adopt_lock);
-    well = negotiator_.Look(TimePoint{});
+    well = negotiator_.Poll(TimePoint{});
   }
   StepBatches(TimePoint{});
   if (!well) Rest();
@@ -244,7 +244,7 @@ bool HostLeaderService::AttendUntil(TimePoint deadline) {
   {
     MutexLock negotiating(negotiating_, std::adopt_lock);
     if (sleep_.BeginHold()) {
-      well = negotiator_.Look(deadline);
+      well = negotiator_.Poll(deadline);
       MutexLock lock(mutex_);
       turns_.Come();
     }

@@ -49,16 +49,17 @@ bool HasExtents(const CollectiveCall& call) {
 // these need one divisor.
 uint64_t FusionKey(const CollectiveCall& call) {
   if (call.collective != Collective::kAllreduce || call.op == ReduceOp::kAdasum) return 0;
-  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
-  auto scale = std::bit_cast<uint64_t>(call.postscale) * kOdd;
-  if (call.agreement != nullptr) scale = (scale ^ std::bit_cast<uint64_t>(call.prescale)) * kOdd;
-  if (call.op == ReduceOp::kAverage) scale = (scale ^ call.group->size()) * kOdd;
+  constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
+  auto scale = std::bit_cast<uint64_t>(call.postscale) * kMultiplier;
+  if (call.agreement != nullptr)
+    scale = (scale ^ std::bit_cast<uint64_t>(call.prescale)) * kMultiplier;
+  if (call.op == ReduceOp::kAverage) scale = (scale ^ call.group->size()) * kMultiplier;
   return (scale << 16) | uint64_t{static_cast<uint8_t>(call.op)} << 8 |
          (uint64_t{static_cast<uint8_t>(call.dtype)} + 1);
 }
 
 // What this host reports of an operation, but for its tensors.
-ReadyMessage WordsFor(const CollectiveCall& call, const MemberInputs& parts) {
+ReadyMessage ReadyFor(const CollectiveCall& call, const MemberInputs& parts) {
   ReadyMessage msg;
   msg.domain = parts.cross_host->domain;
   if (call.group->id != 0) msg.ranks = call.group->ranks;
@@ -318,7 +319,7 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
   }
   if (cross_host.part == 0) {
     assembling_ = std::make_shared<LeaderOp>();
-    assembling_->ready = WordsFor(call, parts);
+    assembling_->ready = ReadyFor(call, parts);
     assembling_->hosts = last_parts_.Of(map_, call.group->ranks);
     assembling_->set_size = call.group->size();
     if (call.activities != nullptr) assembling_->activities.emplace(call.activities->clock());

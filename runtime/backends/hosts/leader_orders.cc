@@ -20,7 +20,7 @@ bool LeaderOrders::IsOrder(const Coordination& msg) {
          std::holds_alternative<RecallMessage>(msg);
 }
 
-Status LeaderOrders::Obey(Coordination&& order, std::optional<Coordination>* reply) {
+Status LeaderOrders::Execute(Coordination&& order, std::optional<Coordination>* reply) {
   if (auto* run = std::get_if<RunMessage>(&order)) return OnRun(std::move(*run));
   if (auto* sums = std::get_if<SumsMessage>(&order)) return OnRun(std::move(sums->run));
   if (auto* turn = std::get_if<TurnMessage>(&order)) return OnTurn(std::move(turn->run), reply);
@@ -38,7 +38,7 @@ Status LeaderOrders::Obey(Coordination&& order, std::optional<Coordination>* rep
 }
 
 Status LeaderOrders::UseEarlyOffer() {
-  std::optional<RunMessage> run = reported_.SettleByEarly();
+  std::optional<RunMessage> run = reported_.RunOfEarlyOffer();
   return run ? OnRun(std::move(*run)) : Status::Ok();
 }
 

@@ -41,7 +41,7 @@ class ReportedOps {
 
   KeptOffer& early() { return early_; }
   // The order to execute the operation that the early offer completes, if it is here.
-  std::optional<RunMessage> SettleByEarly() {
+  std::optional<RunMessage> RunOfEarlyOffer() {
     if (early_.empty()) return std::nullopt;
     for (const auto& [ticket, op] : ops_) {
       if (early_.IsFor(op->ready)) return early_.Use(op->ready, op->offered_bytes, op->set_size);
@@ -72,7 +72,7 @@ class LeaderOrders {
   // Whether only the coordinator may send it, except an AbortNotice.
   static bool IsOrder(const Coordination& msg);
   // Carries it out. *reply: the resulting message to the coordinator, if any.
-  Status Obey(Coordination&& order, std::optional<Coordination>* reply);
+  Status Execute(Coordination&& order, std::optional<Coordination>* reply);
   // Called after a report, from which the coordinator learns that the early offer is used.
   Status UseEarlyOffer();
   // Failures wait for PublishFailures: stopping a sum may take time.

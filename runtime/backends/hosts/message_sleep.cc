@@ -22,7 +22,7 @@ void MessageSleep::Interrupt() {
   comm_.Wake();
 }
 
-void MessageSleep::NoteLook() {
+void MessageSleep::NoteCheck() {
   MutexLock lock(mutex_);
   published_before_ = published_;
 }

@@ -25,7 +25,7 @@ class MessageSleep {
   void Interrupt();
 
   // A thread that attends checks for work: it has seen all results published so far.
-  void NoteLook();
+  void NoteCheck();
   // It is about to sleep in place of the negotiation thread. False: a result was published since
   // its last check.
   bool BeginHold();

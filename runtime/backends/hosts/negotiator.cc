@@ -12,7 +12,7 @@ namespace hvd {
 namespace {
 
 constexpr uint32_t kCoordinator = 0;
-constexpr Duration kLookAgain = std::chrono::milliseconds(100);
+constexpr Duration kCheckInterval = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -52,10 +52,10 @@ Status Negotiator::NegotiateOnce() {
   if (!HandleRequests()) return Status::Ok();
   if (Status heard = ReceiveLocal(); !heard.ok() || over_) return heard;
   bool received = false;
-  Status status = ReceiveNext(SteadyNow() + kLookAgain, &received);
+  Status status = ReceiveNext(SteadyNow() + kCheckInterval, &received);
   if (status.ok()) status = ReceiveLocal();
   if (status.ok()) status = CheckSent();
-  return status.ok() ? LookAround() : status;
+  return status.ok() ? CheckPeriodically() : status;
 }
 
 // Learns of messages that went out earlier and did not arrive.
@@ -65,12 +65,12 @@ Status Negotiator::CheckSent() {
   return coordinates() ? sent : LoseCoordinator(sent);
 }
 
-bool Negotiator::Look(TimePoint deadline) {
+bool Negotiator::Poll(TimePoint deadline) {
   if (NeedsServing()) return false;
-  looking_ = true;
-  Status looked = LookOnce(deadline);
-  looking_ = false;
-  if (lost_.ok()) trouble_ = std::move(looked);
+  polling_ = true;
+  Status polled = PollOnce(deadline);
+  polling_ = false;
+  if (lost_.ok()) trouble_ = std::move(polled);
   return !NeedsServing();
 }
 
@@ -79,7 +79,7 @@ bool Negotiator::NeedsServing() const {
 }
 
 // Ends with the message that settles an operation: another look takes as long as a small sum.
-Status Negotiator::LookOnce(TimePoint deadline) {
+Status Negotiator::PollOnce(TimePoint deadline) {
   const bool waits = deadline > TimePoint{};
   const uint64_t before = orders_.settled();
   NegotiatorRequests requests = owner_.PopRequests(waits);
@@ -89,7 +89,7 @@ Status Negotiator::LookOnce(TimePoint deadline) {
   TimePoint until = quiet ? deadline : TimePoint{};
   for (bool received = true; received && !over_ && orders_.settled() == before;)
     HVD_RETURN_IF_ERROR(ReceiveNext(std::exchange(until, TimePoint{}), &received));
-  return LookAround();
+  return CheckPeriodically();
 }
 
 Status Negotiator::Report(NegotiatorRequests requests) {
@@ -105,7 +105,7 @@ Status Negotiator::Report(NegotiatorRequests requests) {
 Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
   const uint32_t speaker = coordinates() ? kAnyLeader : kCoordinator;
   Result<InterHostMessage> message =
-      looking_ ? link_.Await(speaker, deadline) : link_.Receive(speaker, deadline);
+      polling_ ? link_.Await(speaker, deadline) : link_.Receive(speaker, deadline);
   *received = message.ok();
   if (message.ok()) {
     HVD_RETURN_IF_ERROR(ReceiveMessage(std::move(*message)));
@@ -119,8 +119,8 @@ Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
 bool Negotiator::HandleRequests() {
   NegotiatorRequests requests = owner_.PopRequests(/*sleeps=*/true);
   const bool leaving = requests.leaving;
-  if (Status said = Report(std::move(requests)); !said.ok()) {
-    (void)owner_.OnFailed(said);
+  if (Status sent = Report(std::move(requests)); !sent.ok()) {
+    (void)owner_.OnFailed(sent);
     over_ = true;
     return false;
   }
@@ -132,14 +132,14 @@ bool Negotiator::HandleRequests() {
 // coordinator has the last word.
 void Negotiator::SendGoodbye() {
   const TimePoint now = SteadyNow();
-  if (!said_goodbye_) {
-    said_goodbye_ = true;
+  if (!sent_goodbye_) {
+    sent_goodbye_ = true;
     goodbye_deadline_ = now + options_.goodbye;
     // A neighbour may have gone before, and be the reason why this rank leaves.
-    Status said = ReportLeavers();
-    if (said.ok()) said = ReceiveLocal();
-    if (said.ok() && !coordinates()) said = SendToCoordinator(LeaveMessage{options_.map.rank});
-    if (!said.ok()) over_ = true;
+    Status sent = ReportLeavers();
+    if (sent.ok()) sent = ReceiveLocal();
+    if (sent.ok() && !coordinates()) sent = SendToCoordinator(LeaveMessage{options_.map.rank});
+    if (!sent.ok()) over_ = true;
   }
   if (coordinates()) return CloseCoordinator(now);
   if (now >= goodbye_deadline_) over_ = true;
@@ -157,14 +157,14 @@ void Negotiator::CloseCoordinator(TimePoint now) {
 }
 
 Status Negotiator::SendToCoordinator(Coordination&& msg) {
-  Status said = link_.Send(kCoordinator, std::move(msg));
-  return said.ok() || coordinates() ? said : LoseCoordinator(said);
+  Status sent = link_.Send(kCoordinator, std::move(msg));
+  return sent.ok() || coordinates() ? sent : LoseCoordinator(sent);
 }
 
 // It may have sent an abort notice before it went. A rank that leaves as well misses nothing; once
 // its neighbours see it leave, it may get no notice.
 Status Negotiator::LoseCoordinator(const Status& why) {
-  if (looking_) return lost_ = why;  // Serve goes on here
+  if (polling_) return lost_ = why;  // Serve goes on here
   const TimePoint deadline = SteadyNow() + options_.cause_grace;
   while (!over_) {
     Result<InterHostMessage> message = link_.Receive(kCoordinator, deadline);
@@ -174,7 +174,7 @@ Status Negotiator::LoseCoordinator(const Status& why) {
     if (!message.ok()) break;
     if (Status heard = ReceiveMessage(std::move(*message)); !heard.ok()) return heard;
   }
-  over_ = over_ || said_goodbye_ || options_.has_left(options_.map.rank);
+  over_ = over_ || sent_goodbye_ || options_.has_left(options_.map.rank);
   if (over_) return Status::Ok();
   Result<InterHostMessage> anything = link_.Receive(kAnyLeader, TimePoint{});
   const bool aborted = !anything.ok() && anything.status().code() == Code::kAborted;
@@ -186,7 +186,7 @@ Status Negotiator::LoseCoordinator(const Status& why) {
 
 Status Negotiator::SendAnswers(Coordinator::Answers answers) {
   for (Coordinator::Answer& answer : answers) {
-    if (Status said = link_.Send(answer.to, std::move(answer.msg)); !said.ok()) return said;
+    if (Status sent = link_.Send(answer.to, std::move(answer.msg)); !sent.ok()) return sent;
   }
   return Status::Ok();
 }
@@ -222,8 +222,8 @@ Status Negotiator::Receive(uint32_t from, Coordination&& msg) {
     return Status::Ok();
   }
   std::optional<Coordination> reply;
-  HVD_RETURN_IF_ERROR(orders_.Obey(std::move(msg), &reply));
-  if (!looking_) orders_.PublishFailures();
+  HVD_RETURN_IF_ERROR(orders_.Execute(std::move(msg), &reply));
+  if (!polling_) orders_.PublishFailures();
   return reply ? SendToCoordinator(std::move(*reply)) : Status::Ok();
 }
 
@@ -232,19 +232,19 @@ void Negotiator::OnAbortNotice(const AbortNotice& msg) {
   if (!msg.why.empty()) (void)owner_.OnClosed(Aborted(msg.why));
 }
 
-Status Negotiator::LookAround() {
+Status Negotiator::CheckPeriodically() {
   const TimePoint now = SteadyNow();
-  if (now < look_again_) return Status::Ok();
-  look_again_ = now + kLookAgain;
+  if (now < next_check_) return Status::Ok();
+  next_check_ = now + kCheckInterval;
   if (coordinator_ != nullptr) {
     Coordinator::Answers answers;
     for (const std::string& sentence : coordinator_->Stalls(now, &answers)) LogWarning(sentence);
     HVD_RETURN_IF_ERROR(SendAnswers(std::move(answers)));
-    if (Status heard = ReceiveLocal(); !heard.ok()) return heard;
+    if (Status received = ReceiveLocal(); !received.ok()) return received;
   }
-  if (said_goodbye_) return Status::Ok();
-  Status told = ReportLeavers();
-  return told.ok() ? ReceiveLocal() : told;
+  if (sent_goodbye_) return Status::Ok();
+  Status sent = ReportLeavers();
+  return sent.ok() ? ReceiveLocal() : sent;
 }
 
 Status Negotiator::ReportLeavers() {
@@ -254,7 +254,7 @@ Status Negotiator::ReportLeavers() {
     return !gone.empty() && gone.back() == rank;
   });
   for (uint32_t rank : gone) {
-    if (Status said = SendToCoordinator(LeaveMessage{rank}); !said.ok()) return said;
+    if (Status sent = SendToCoordinator(LeaveMessage{rank}); !sent.ok()) return sent;
   }
   return Status::Ok();
 }

@@ -3,7 +3,7 @@
 // process of world rank 0.
 //
 // Used by one thread at a time: the negotiation thread of the HostLeaderService, or a thread that
-// waits for an operation and must not block here (Look).
+// waits for an operation and must not block here (Poll).
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_NEGOTIATOR_H_
 #define HVD_RUNTIME_BACKENDS_HOSTS_NEGOTIATOR_H_
 
@@ -55,7 +55,7 @@ class Negotiator {
   bool Serve();
   // Does all pending work; if there is none, waits for a message until the deadline (a past one:
   // does not wait). False if Serve has to continue soon.
-  bool Look(TimePoint deadline);
+  bool Poll(TimePoint deadline);
   // No more decisions about pending operations will come.
   void Finish();
   // The first rank of each host watches for neighbours that leave, whether it leads anything or
@@ -69,7 +69,7 @@ class Negotiator {
   Status ReceiveNext(TimePoint deadline, bool* received);
   bool HandleRequests();
   Status CheckSent();
-  Status LookOnce(TimePoint deadline);
+  Status PollOnce(TimePoint deadline);
   Status Report(NegotiatorRequests requests);
   bool NeedsServing() const;
   void SendGoodbye();
@@ -81,7 +81,7 @@ class Negotiator {
   Status Receive(uint32_t from, Coordination&& msg);
   Status ReceiveLocal();
   void OnAbortNotice(const AbortNotice& msg);
-  Status LookAround();
+  Status CheckPeriodically();
   Status ReportLeavers();
 
   const HostLeaderOptions& options_;
@@ -92,13 +92,13 @@ class Negotiator {
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<uint32_t> neighbours_;  // other ranks on this host that have not left
   bool watches_neighbours_ = false;
-  // Found by Look, which must not handle it: that may take time.
+  // Found by Poll, which must not handle it: that may take time.
   Status lost_;     // the coordinator
   Status trouble_;  // any other
-  bool looking_ = false;
+  bool polling_ = false;
   bool over_ = false;  // no more messages to send or receive
-  bool said_goodbye_ = false;
-  TimePoint goodbye_deadline_{}, look_again_{};
+  bool sent_goodbye_ = false;
+  TimePoint goodbye_deadline_{}, next_check_{};
 };
 
 }  // namespace hvd

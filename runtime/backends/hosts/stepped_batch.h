@@ -40,7 +40,7 @@ class SteppedBatch {
   const std::vector<LeaderItem> items_;
   LeaderSum sum_;
   std::unique_ptr<std::byte[]> packed_;
-  TraceAlgorithm algorithm_ = TraceAlgorithm::kUnsaid;
+  TraceAlgorithm algorithm_ = TraceAlgorithm::kUnknown;
   std::unique_ptr<InterHostSum> exchange_;  // gone before the memory it uses
   bool over_ = false;
   Status outcome_;

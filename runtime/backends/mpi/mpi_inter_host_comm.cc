@@ -51,14 +51,14 @@ Status MpiInterHostComm::Open() {
 }
 
 MpiInterHostComm::~MpiInterHostComm() {
-  std::set<uint32_t> told;
+  std::set<uint32_t> notified;
   {
     MutexLock lock(mutex_);
-    told = met_;
+    notified = met_;
   }
-  told.erase(rank_);
+  notified.erase(rank_);
   library_.Run([&] {
-    if (!aborted_) mailbox_.Notify(told, MpiMailbox::Kind::kLeave, "");
+    if (!aborted_) mailbox_.Notify(notified, MpiMailbox::Kind::kLeave, "");
     mailbox_.Close();
   });
 }
@@ -74,7 +74,7 @@ Status MpiInterHostComm::Fail(Status why) {
   return why_;
 }
 
-Status MpiInterHostComm::Look() {
+Status MpiInterHostComm::CheckHealth() {
   for (;;) {
     if (aborted_.load(std::memory_order_acquire)) {
       MutexLock lock(mutex_);
@@ -92,19 +92,19 @@ void MpiInterHostComm::Meet(std::span<const uint32_t> leaders) {
 }
 
 void MpiInterHostComm::Abort(const Status& why) {
-  std::set<uint32_t> told;
+  std::set<uint32_t> notified;
   {
     MutexLock lock(mutex_);
     if (aborted_.load(std::memory_order_relaxed)) return;
     why_ = why;
     aborted_.store(true, std::memory_order_release);
-    told = met_;
+    notified = met_;
   }
-  told.insert(neighbours_.begin(), neighbours_.end());
-  told.erase(rank_);
-  std::string words = why.message().substr(0, 1000);
-  library_.Run([&] { mailbox_.Notify(told, MpiMailbox::Kind::kAbort, words); });
-  library_.GiveUpOn(nullptr, words);
+  notified.insert(neighbours_.begin(), neighbours_.end());
+  notified.erase(rank_);
+  std::string reason = why.message().substr(0, 1000);
+  library_.Run([&] { mailbox_.Notify(notified, MpiMailbox::Kind::kAbort, reason); });
+  library_.GiveUpOn(nullptr, reason);
 }
 
 // Messages that it sent before it left may still be on their way.
@@ -122,7 +122,7 @@ Status MpiInterHostComm::Check(const InterHostCall& call) {
   return Status::Ok();
 }
 
-Status MpiInterHostComm::Said(Status status) const {
+Status MpiInterHostComm::WithRank(Status status) const {
   if (status.ok() || status.code() == Code::kAborted) return status;
   return Status(status.code(), Format("rank {}: {}", rank_, status.message()));
 }
@@ -135,10 +135,10 @@ Status MpiInterHostComm::Perform(const InterHostCall& call, uint64_t phase, cons
                   .phase = phase,
                   .chunk_bytes = ChunkBytes(call.group.leaders.size())};
   std::optional<Exchange> exchange(
-      std::in_place, kind, what, [this] { return Look(); },
+      std::in_place, kind, what, [this] { return CheckHealth(); },
       [this](int rank) { return HasLeft(static_cast<uint32_t>(rank)); });
   fill(*exchange);
-  Status status = Said(library_.DriveWhileMoving(*exchange, call.idle_limit));
+  Status status = WithRank(library_.DriveWhileMoving(*exchange, call.idle_limit));
   if (!status.ok()) {
     library_.Run([&] { exchange.reset(); });
     library_.GiveUpOn(nullptr, what);
@@ -366,7 +366,7 @@ Status MpiInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::
   Meet(std::span(&rank, 1));
   Result<MpiMailbox::Sending> sending = Internal("not sent");
   library_.Run([&] {
-    Status status = Look();
+    Status status = CheckHealth();
     if (status.ok()) {
       sending = mailbox_.Begin(rank, tag, bytes);
     } else {
@@ -374,8 +374,8 @@ Status MpiInterHostComm::Send(uint32_t rank, uint64_t tag, std::span<const std::
     }
   });
   if (!sending.ok()) return sending.status();
-  SendActivity activity(*sending, rank, [this] { return Look(); });
-  Status status = Said(library_.Drive(activity, deadline));
+  SendActivity activity(*sending, rank, [this] { return CheckHealth(); });
+  Status status = WithRank(library_.Drive(activity, deadline));
   if (!status.ok()) {
     library_.GiveUpOn(std::move(sending->buffer), Format("a small message to rank {}", rank));
   }
@@ -386,7 +386,7 @@ Result<InterHostMessage> MpiInterHostComm::Receive(uint32_t rank, uint64_t tag,
                                                    TimePoint deadline) {
   std::optional<InterHostMessage> message;
   auto step = [&]() -> Result<Turn> {
-    HVD_RETURN_IF_ERROR(Look());
+    HVD_RETURN_IF_ERROR(CheckHealth());
     message = mailbox_.Pop(rank, tag);
     if (message) return Turn::kDone;
     if (rank != kAnyLeader && mailbox_.LeftSince(rank)) {
@@ -399,7 +399,7 @@ Result<InterHostMessage> MpiInterHostComm::Receive(uint32_t rank, uint64_t tag,
     return Turn::kIdle;
   };
   ReceiveActivity activity(step, rank);
-  HVD_RETURN_IF_ERROR(Said(library_.Drive(activity, deadline)));
+  HVD_RETURN_IF_ERROR(WithRank(library_.Drive(activity, deadline)));
   return std::move(*message);
 }
 

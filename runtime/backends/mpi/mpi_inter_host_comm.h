@@ -65,9 +65,9 @@ class MpiInterHostComm final : public InterHostComm {
   Status ReduceGathered(const InterHostCall& call, const std::string& what, const ReduceSpec& spec,
                         const void* input, void* output, size_t count);
   Status Check(const InterHostCall& call);
-  Status Said(Status status) const;  // adds our rank
+  Status WithRank(Status status) const;  // adds our rank
   // Not ok if the work was aborted. Receives small messages.
-  Status Look();
+  Status CheckHealth();
   Status Fail(Status why);
   bool HasLeft(uint32_t rank);
   void Meet(std::span<const uint32_t> leaders);

@@ -107,9 +107,9 @@ Result<MpiMailbox::Sending> MpiMailbox::Begin(uint32_t rank, uint64_t tag,
   return sending;
 }
 
-void MpiMailbox::Notify(const std::set<uint32_t>& ranks, Kind kind, const std::string& words) {
+void MpiMailbox::Notify(const std::set<uint32_t>& ranks, Kind kind, const std::string& reason) {
   for (uint32_t rank : ranks) {
-    Result<Sending> notice = Begin(rank, 0, std::as_bytes(std::span(words)), kind);
+    Result<Sending> notice = Begin(rank, 0, std::as_bytes(std::span(reason)), kind);
     if (!notice.ok()) continue;
     int complete = 0;
     MPI_Test(&notice->request, &complete, MPI_STATUS_IGNORE);

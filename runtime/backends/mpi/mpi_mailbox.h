@@ -47,7 +47,7 @@ class MpiMailbox {
   Result<Sending> Begin(uint32_t rank, uint64_t tag, std::span<const std::byte> bytes,
                         Kind kind = Kind::kMessage);
   // Sends a notice to all of them, as far as possible without blocking.
-  void Notify(const std::set<uint32_t>& ranks, Kind kind, const std::string& words);
+  void Notify(const std::set<uint32_t>& ranks, Kind kind, const std::string& reason);
   // When this rank was seen to leave; nothing while it has not.
   std::optional<TimePoint> LeftSince(uint32_t rank);
   // Cancels the receive; nothing arrives afterwards.

@@ -47,15 +47,15 @@ class RequestActivity final : public Activity {
  private:
   void Remind() {
     const TimePoint now = SteadyNow();
-    if (now - said_ < remind_) return;
-    said_ = now;
+    if (now - last_reminder_ < remind_) return;
+    last_reminder_ = now;
     LogWarning(Waiting());
   }
 
   MPI_Request* request_;
   std::string what_;
   const Duration remind_;
-  TimePoint said_ = SteadyNow();
+  TimePoint last_reminder_ = SteadyNow();
 };
 
 // How many ranks the launcher says there are; nothing when no launcher of MPI says so.
@@ -67,8 +67,9 @@ std::optional<int> LaunchedRanks() {
 }
 
 // An mpirun of one MPI and a library of another make as many worlds of one as there are processes.
-Status CheckSize(int size, uint32_t told) {
-  std::optional<int> launched = told != 0 ? std::optional(static_cast<int>(told)) : LaunchedRanks();
+Status CheckSize(int size, uint32_t expected) {
+  std::optional<int> launched =
+      expected != 0 ? std::optional(static_cast<int>(expected)) : LaunchedRanks();
   if (!launched || *launched == size) return Status::Ok();
   return Unsupported(Format(
       "the launcher started {0} ranks, but {1}, which libhvd_mpi.so was built with, sees {2}, "

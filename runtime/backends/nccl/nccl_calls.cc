@@ -19,8 +19,8 @@ std::string_view AdviceForNccl(NcclResult result) {
   }
 }
 
-std::string_view WordsOr(const char* words, std::string_view otherwise) {
-  return words == nullptr || *words == '\0' ? otherwise : std::string_view(words);
+std::string_view TextOr(const char* text, std::string_view otherwise) {
+  return text == nullptr || *text == '\0' ? otherwise : std::string_view(text);
 }
 
 }  // namespace
@@ -44,10 +44,9 @@ Code CodeOfNcclError(NcclResult result) {
 
 Status NcclFailure(const NcclApi& api, const NcclMember& member, const NcclAnswer& answer,
                    NcclCommHandle comm) {
-  std::string text =
-      Format("{}: {} answered {} ({})", NameOf(member), answer.symbol,
-             WordsOr(api.get_error_string(answer.result), "an error"), answer.result);
-  const std::string_view last = WordsOr(api.get_last_error(comm), "");
+  std::string text = Format("{}: {} answered {} ({})", NameOf(member), answer.symbol,
+                            TextOr(api.get_error_string(answer.result), "an error"), answer.result);
+  const std::string_view last = TextOr(api.get_last_error(comm), "");
   if (!last.empty()) text += ", and NCCL's last error is '" + std::string(last) + "'";
   return {CodeOfNcclError(answer.result), text + "; " + std::string(AdviceForNccl(answer.result))};
 }

@@ -46,14 +46,15 @@ std::string EncodeNcclIdFailure(const Status& why) {
 
 Result<NcclUniqueId> DecodeNcclId(const std::string& value) {
   if (value.starts_with(kFailureMark)) return Aborted(value.substr(kFailureMark.size()));
-  const Status odd = Internal("the store has no id of NCCL, but '" + value.substr(0, 80) + "'");
-  if (!value.starts_with(kIdMark)) return odd;
+  const Status malformed =
+      Internal("the store has no id of NCCL, but '" + value.substr(0, 80) + "'");
+  if (!value.starts_with(kIdMark)) return malformed;
   const std::string_view digits = std::string_view(value).substr(kIdMark.size());
   NcclUniqueId id{};
-  if (digits.size() != 2 * sizeof(id.bytes)) return odd;
+  if (digits.size() != 2 * sizeof(id.bytes)) return malformed;
   for (size_t i = 0; i < sizeof(id.bytes); ++i) {
     const size_t high = kHexDigits.find(digits[2 * i]), low = kHexDigits.find(digits[2 * i + 1]);
-    if (std::max(high, low) >= kHexDigits.size()) return odd;
+    if (std::max(high, low) >= kHexDigits.size()) return malformed;
     id.bytes[i] = static_cast<char>(high * 16 + low);
   }
   return id;

@@ -17,12 +17,12 @@ bool IsUnused(const TensorName& name) {
 
 // Eight bytes at a time, the last ones twice if need be: a name is looked up in every call.
 size_t NameTable::Hash::operator()(const Key& key) const {
-  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;
   constexpr size_t kWord = sizeof(uint64_t);
   const std::string_view text = key.text;
-  uint64_t hash = (text.size() ^ static_cast<uint64_t>(key.domain) << 32) * kOdd;
+  uint64_t hash = (text.size() ^ static_cast<uint64_t>(key.domain) << 32) * kMultiplier;
   auto add = [&hash](uint64_t word) {
-    hash = (hash ^ word) * kOdd;
+    hash = (hash ^ word) * kMultiplier;
     hash ^= hash >> 32;
   };
   auto word_at = [text](size_t at) {

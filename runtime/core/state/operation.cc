@@ -66,7 +66,7 @@ Operation* OperationTable::Find(Operation::Handle handle) const {
   return operation->in_use && operation->generation == handle >> 32 ? operation : nullptr;
 }
 
-Status OperationTable::WhyUnknown(Operation::Handle handle) const {
+Status OperationTable::UnknownHandle(Operation::Handle handle) const {
   const uint32_t generation = Operation::GenerationOf(handle);
   if (generation != 0 && generation <= given_before_) return WorldIsOver(handle);
   return InvalidArgument(Format("unknown handle {}", handle));

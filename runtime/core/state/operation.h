@@ -104,7 +104,7 @@ class OperationTable {
   Operation* Find(Operation::Handle handle) const;
   // The error for a handle that Find does not find: WorldIsOver if it is of an earlier table,
   // otherwise kInvalidArgument.
-  Status WhyUnknown(Operation::Handle handle) const;
+  Status UnknownHandle(Operation::Handle handle) const;
   void Release(Operation* operation);
 
   // Calls body(Operation&) for each operation that is not done.

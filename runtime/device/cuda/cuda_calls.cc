@@ -37,12 +37,12 @@ std::string_view AdviceFor(CuResult result) {
 
 std::string CudaFailureText(const CudaDriver& driver, std::string_view call, CuResult result) {
   const char* name = nullptr;
-  const char* words = nullptr;
+  const char* description = nullptr;
   if (driver.get_error_name(result, &name) != kCudaSuccess || name == nullptr) name = "error";
-  if (driver.get_error_string(result, &words) != kCudaSuccess || words == nullptr) {
-    words = "unknown to the driver";
+  if (driver.get_error_string(result, &description) != kCudaSuccess || description == nullptr) {
+    description = "unknown to the driver";
   }
-  std::string text = Format("{} answered {} ({}, {})", call, name, result, words);
+  std::string text = Format("{} answered {} ({}, {})", call, name, result, description);
   if (std::string_view advice = AdviceFor(result); !advice.empty()) {
     text += "; " + std::string(advice);
   }

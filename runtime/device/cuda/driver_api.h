@@ -63,7 +63,7 @@ inline constexpr unsigned kCudaHostPortable = 1;  // pinned for all contexts
   CALL(init, "cuInit", (unsigned flags))                                                           \
   CALL(driver_get_version, "cuDriverGetVersion", (int* version))                                   \
   CALL(get_error_name, "cuGetErrorName", (CuResult error, const char** name))                      \
-  CALL(get_error_string, "cuGetErrorString", (CuResult error, const char** words))                 \
+  CALL(get_error_string, "cuGetErrorString", (CuResult error, const char** description))           \
   CALL(device_get_count, "cuDeviceGetCount", (int* count))                                         \
   CALL(device_get, "cuDeviceGet", (CuDevice * device, int ordinal))                                \
   CALL(device_get_name, "cuDeviceGetName", (char* name, int bytes, CuDevice device))               \

@@ -71,7 +71,7 @@ MeshReactorOptions Mesh::ReactorOptions() {
                        .handshake_timeout = options_.handshake_timeout,
                        .name = options_.name ? options_.name : NameOfRank};
   options.most_kept_bytes = options_.most_kept_bytes;
-  options.proves_ways = options_.proves_ways;
+  options.proves_routes = options_.proves_routes;
   options.resolve = [this](uint32_t rank) {
     resolver_.Ask(rank, SteadyNow() + options_.connect_timeout);
   };
@@ -83,9 +83,9 @@ Status Mesh::Start(KvStore& directory) {
     return SystemError(Format("rank {} cannot watch connections", options_.rank), errno);
   }
   ForkGuard::Add(&driver_);
-  Status told = directory.Put(MeshKvKey(options_.rank), EncodeMeshRecord(record_));
-  if (told.ok()) thread_ = std::thread([this] { driver_.Serve(); });
-  return told;
+  Status published = directory.Put(MeshKvKey(options_.rank), EncodeMeshRecord(record_));
+  if (published.ok()) thread_ = std::thread([this] { driver_.Serve(); });
+  return published;
 }
 
 Mesh::~Mesh() {

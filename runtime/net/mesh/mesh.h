@@ -42,7 +42,7 @@ struct MeshOptions {
   size_t most_kept_bytes = 16 << 20;  // limit of messages from one peer without a receive
   // A sent message proves that this process reaches the peer: it always uses a connection that this
   // process has dialled, never one of the peer.
-  bool proves_ways = false;
+  bool proves_routes = false;
   std::function<std::string(uint32_t)> name = {};  // of an unreachable peer; empty: "rank N"
 };
 

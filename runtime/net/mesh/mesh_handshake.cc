@@ -53,9 +53,9 @@ std::string HmacSha256(std::string_view key, std::string_view text) {
   return mac;
 }
 
-std::string Mac(const std::string& key, std::string_view label, std::string_view said,
+std::string Mac(const std::string& key, std::string_view label, std::string_view signed_part,
                 std::string_view nonce = {}) {
-  return HmacSha256(key, std::string(label) + '\0' + std::string(said) + std::string(nonce));
+  return HmacSha256(key, std::string(label) + '\0' + std::string(signed_part) + std::string(nonce));
 }
 
 MeshSessionKeys KeysOf(const std::string& key, const std::string& hello, std::string_view nonce) {
@@ -128,8 +128,8 @@ MeshSessionKeys MeshResponder::SessionKeys() const {
 }
 
 Result<std::string> MeshResponder::CheckHello() {
-  std::string_view said = std::string_view(hello_).substr(0, kFieldBytes + kNonceBytes);
-  ByteReader reader(said);
+  std::string_view signed_part = std::string_view(hello_).substr(0, kFieldBytes + kNonceBytes);
+  ByteReader reader(signed_part);
   bool ours = reader.Get<uint32_t>() == kHandshakeMagic;
   ours = reader.Get<uint32_t>() == kMeshVersion && ours;
   ours = reader.Get<uint64_t>() == identity_.generation && ours;
@@ -137,8 +137,8 @@ Result<std::string> MeshResponder::CheckHello() {
   ours = reader.Get<uint32_t>() == identity_.rank && ours;
   from_.stripe = reader.Get<uint32_t>();
   ours = from_.stripe < kMostMeshStripes && ours;
-  std::string_view mac = std::string_view(hello_).substr(said.size());
-  if (!ours || !SameMac(mac, Mac(identity_.job_key, kHelloLabel, said))) {
+  std::string_view mac = std::string_view(hello_).substr(signed_part.size());
+  if (!ours || !SameMac(mac, Mac(identity_.job_key, kHelloLabel, signed_part))) {
     return InvalidArgument("a hello that is none of this job and generation");
   }
   Result<std::string> nonce = RandomNonce(identity_.random_bytes);

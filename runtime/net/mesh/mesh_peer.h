@@ -29,9 +29,9 @@ struct MeshConnection {
 
 // The facts that all peers of a process share.
 struct MeshPeerOptions {
-  uint32_t self = 0;         // the rank of the process
-  size_t most_kept = 0;      // as in MeshInbox
-  bool proves_ways = false;  // as in MeshOptions
+  uint32_t self = 0;           // the rank of the process
+  size_t most_kept = 0;        // as in MeshInbox
+  bool proves_routes = false;  // as in MeshOptions
 };
 
 struct MeshPeer {
@@ -40,7 +40,7 @@ struct MeshPeer {
   MeshPeer(const MeshPeerOptions& options, MeshRoute to, MeshAnyReceives& any)
       : rank(to.rank),
         stripe(to.stripe),
-        answers_over_in(to.stripe == 0 && options.self > to.rank && !options.proves_ways),
+        answers_over_in(to.stripe == 0 && options.self > to.rank && !options.proves_routes),
         inbox(to.rank, options.most_kept, out.outbox, any),
         out(numbered, inbox),
         in(numbered, inbox) {}

@@ -42,7 +42,7 @@ class MeshPeerTable {
 
   // Something arrived over the connection on which this process answers: the kernel acknowledges it
   // with the answer.
-  void Owe(MeshPeer& peer) { peer.owes = owes_ = true; }
+  void OweAcknowledgement(MeshPeer& peer) { peer.owes = owes_ = true; }
   // Acknowledges that at once, if no answer will follow soon. To the peer's kernel bytes are in
   // flight until they are acknowledged, from which it computes the speed of the link.
   void Acknowledge();

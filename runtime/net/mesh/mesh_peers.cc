@@ -205,7 +205,7 @@ bool MeshPeers::ReadSome(MeshPeer& peer, MeshConnection& from, const MeshTransfe
     if (static_cast<size_t>(got) < asked) break;  // there was no more
   }
   if (total != 0 && &from == &peer.in && peer.answers_over_in) {
-    table_.Owe(peer);
+    table_.OweAcknowledgement(peer);
     if (peer.inbox.PopCompletedLarge()) table_.Acknowledge();
   }
   return true;

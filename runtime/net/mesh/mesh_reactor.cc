@@ -15,7 +15,7 @@ MeshReactor::MeshReactor(MeshReactorOptions options, MeshListener listener, Mesh
       resolve_(std::move(options.resolve)),
       record_(listener.record),
       signs_(signs),
-      peers_({rank_, options.most_kept_bytes, options.proves_ways}, options.epoll, *this),
+      peers_({rank_, options.most_kept_bytes, options.proves_routes}, options.epoll, *this),
       connector_(std::move(options.connector), options.epoll, std::move(listener), *this) {
   epoll_event event{EPOLLIN, {.u64 = MeshEventKey(MeshSource::kKick, 0)}};
   ::epoll_ctl(options.epoll, EPOLL_CTL_ADD, kick_, &event);
@@ -105,10 +105,10 @@ void MeshReactor::Unreachable(uint32_t rank, Status why) {
 
 // ---- the end
 
-void MeshReactor::Abort(const Status& why, const std::string& told) {
+void MeshReactor::Abort(const Status& why, const std::string& goodbye) {
   if (!aborted_.ok()) return;
   aborted_ = why;
-  peers_.SendGoodbye(told);
+  peers_.SendGoodbye(goodbye);
   connector_.Close();
   peers_.LoseAll(why);
 }

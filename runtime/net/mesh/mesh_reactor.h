@@ -26,7 +26,7 @@ namespace hvd {
 struct MeshReactorOptions {
   MeshConnectorOptions connector;
   size_t most_kept_bytes = 0;  // as in MeshOptions
-  bool proves_ways = false;    // likewise
+  bool proves_routes = false;  // likewise
   int epoll = -1;
   int kick = -1;  // an eventfd that ends an epoll_wait
   // Looks up where this peer listens; the answer goes to Resolved.
@@ -52,8 +52,8 @@ class MeshReactor final : private MeshConnectorOwner, private MeshPeersOwner {
   TimePoint NextTick() const;
   void Resolved(uint32_t rank, const Result<MeshRecord>& record, TimePoint now);
 
-  // Ends all transfers, now and later, with `why`. Sends `told` to the peers.
-  void Abort(const Status& why, const std::string& told);
+  // Ends all transfers, now and later, with `why`. Sends `goodbye` to the peers.
+  void Abort(const Status& why, const std::string& goodbye);
   void SendGoodbye() { peers_.SendGoodbye(""); }
   // In a forked child: closes every descriptor and touches nothing else.
   void CloseInForkedChild();

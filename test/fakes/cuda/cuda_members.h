@@ -126,7 +126,7 @@ class CudaMembers {
     options.store = store.get();
     options.clock = time;
     options.wake_peers = [this] { ++wakes; };
-    options.say = [this](const std::string& sentence) { said.push_back(sentence); };
+    options.warn = [this](const std::string& sentence) { said.push_back(sentence); };
     options.start_limit = options_.start_limit;
     options.abort_limit = options_.abort_limit;
     options.end_process = [this](const std::string& why) {

@@ -13,7 +13,7 @@
 namespace hvd {
 namespace {
 
-using Way = CapturedBatches::Way;
+using Action = CapturedBatches::Action;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -31,14 +31,14 @@ class CapturedBatchesTest : public testing::Test {
     EXPECT_THAT(fake_.Leaks(), IsEmpty());
     EXPECT_THAT(fake_.Complaints(), IsEmpty());
   }
-  // Adds 1 to counts_[number], in whatever way.
-  Way Do(uint32_t number) {
-    const Way way = batches_->Choose({number, 7});
+  // Adds 1 to counts_[number], in whatever action.
+  Action Do(uint32_t number) {
+    const Action action = batches_->Choose({number, 7});
     Status done;
-    if (way == Way::kCapture) {
+    if (action == Action::kCapture) {
       EXPECT_TRUE(*batches_->Begin());
     }
-    if (way != Way::kLaunch) {
+    if (action != Action::kLaunch) {
       EXPECT_TRUE(device_
                       ->With([&](CuStream stream) {
                         test::FakeCuda::Give(stream, [this, number] { counts_[number] += 1; });
@@ -46,10 +46,10 @@ class CapturedBatchesTest : public testing::Test {
                       })
                       .ok());
     }
-    if (way == Way::kCapture) done = batches_->LaunchCaptured();
-    if (way == Way::kLaunch) done = batches_->Launch();
+    if (action == Action::kCapture) done = batches_->LaunchCaptured();
+    if (action == Action::kLaunch) done = batches_->Launch();
     EXPECT_TRUE(done.ok()) << done.message();
-    return way;
+    return action;
   }
 
   static constexpr int kImage = 0;  // stands for the fat binary
@@ -60,14 +60,14 @@ class CapturedBatchesTest : public testing::Test {
 };
 
 TEST_F(CapturedBatchesTest, GivesCapturesLaunches) {
-  EXPECT_EQ(Do(1), Way::kGive);
-  EXPECT_EQ(Do(2), Way::kGive);
-  EXPECT_EQ(Do(1), Way::kCapture);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(Do(1), Way::kLaunch);
-  EXPECT_EQ(Do(2), Way::kCapture);
-  EXPECT_EQ(batches_->Choose({1}), Way::kGive) << "a part of another key";
-  EXPECT_EQ(batches_->Choose({}), Way::kGive);
-  EXPECT_EQ(batches_->Choose({}), Way::kGive) << "without a key nothing is kept";
+  EXPECT_EQ(Do(1), Action::kEnqueue);
+  EXPECT_EQ(Do(2), Action::kEnqueue);
+  EXPECT_EQ(Do(1), Action::kCapture);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Do(1), Action::kLaunch);
+  EXPECT_EQ(Do(2), Action::kCapture);
+  EXPECT_EQ(batches_->Choose({1}), Action::kEnqueue) << "a part of another key";
+  EXPECT_EQ(batches_->Choose({}), Action::kEnqueue);
+  EXPECT_EQ(batches_->Choose({}), Action::kEnqueue) << "without a key nothing is kept";
   EXPECT_TRUE(fake_.Run());
   EXPECT_EQ(counts_, (std::map<uint32_t, int>{{1, 7}, {2, 2}}));
   EXPECT_EQ(fake_.Waits(), 0);
@@ -76,12 +76,12 @@ TEST_F(CapturedBatchesTest, GivesCapturesLaunches) {
 TEST_F(CapturedBatchesTest, ForgetsTheGraphThatWasNotUsedForLongest) {
   const auto most = static_cast<uint32_t>(CapturedBatches::kMostGraphs);
   for (uint32_t i = 0; i < most; ++i) Do(i), Do(i);
-  EXPECT_EQ(Do(0), Way::kLaunch);
+  EXPECT_EQ(Do(0), Action::kLaunch);
   Do(most), Do(most);  // takes the place of 1
   EXPECT_EQ(fake_.Count("cuGraphExecDestroy"), 1);
-  EXPECT_EQ(Do(0), Way::kLaunch);
-  EXPECT_EQ(Do(1), Way::kGive);
-  EXPECT_EQ(Do(1), Way::kCapture);
+  EXPECT_EQ(Do(0), Action::kLaunch);
+  EXPECT_EQ(Do(1), Action::kEnqueue);
+  EXPECT_EQ(Do(1), Action::kCapture);
   EXPECT_EQ(fake_.Count("cuGraphExecDestroy"), 2);
   EXPECT_TRUE(fake_.Run());
   EXPECT_EQ(counts_[1], 4);
@@ -90,10 +90,10 @@ TEST_F(CapturedBatchesTest, ForgetsTheGraphThatWasNotUsedForLongest) {
 TEST_F(CapturedBatchesTest, RemembersSoManyKeys) {
   Do(5), Do(5);
   for (uint32_t i = 0; i < CapturedBatches::kMostKeys; ++i) {
-    EXPECT_EQ(batches_->Choose({100 + i}), Way::kGive);
+    EXPECT_EQ(batches_->Choose({100 + i}), Action::kEnqueue);
   }
   EXPECT_EQ(fake_.Count("cuGraphExecDestroy"), 1);
-  EXPECT_EQ(Do(5), Way::kGive);
+  EXPECT_EQ(Do(5), Action::kEnqueue);
   EXPECT_TRUE(fake_.Run());
 }
 
@@ -101,13 +101,13 @@ TEST_F(CapturedBatchesTest, RemembersSoManyKeys) {
 TEST_F(CapturedBatchesTest, AreDroppedFromAnotherThread) {
   Do(1), Do(1);
   Do(2);
-  ASSERT_EQ(batches_->Choose({2, 7}), Way::kCapture);
+  ASSERT_EQ(batches_->Choose({2, 7}), Action::kCapture);
   ASSERT_TRUE(*batches_->Begin());
   std::thread([&] { batches_->Drop(Aborted("rank 9 died")); }).join();
   EXPECT_THAT(batches_->LaunchCaptured().message(), HasSubstr("rank 9 died"));
   EXPECT_THAT(batches_->Launch().message(), HasSubstr("rank 9 died"));
   EXPECT_THAT(batches_->Begin().status().message(), HasSubstr("rank 9 died"));
-  EXPECT_EQ(batches_->Choose({1, 7}), Way::kGive);
+  EXPECT_EQ(batches_->Choose({1, 7}), Action::kEnqueue);
   EXPECT_TRUE(fake_.Run());
   EXPECT_EQ(counts_[1], 2);
 }
@@ -115,7 +115,7 @@ TEST_F(CapturedBatchesTest, AreDroppedFromAnotherThread) {
 TEST_F(CapturedBatchesTest, NobodyWaitsForTheContextDuringACapture) {
   const Result<DeviceAddress> first = device_->Allocate(8), second = device_->Allocate(8);
   Do(1);
-  ASSERT_EQ(batches_->Choose({1, 7}), Way::kCapture);
+  ASSERT_EQ(batches_->Choose({1, 7}), Action::kCapture);
   CaptureGate::OfProcess().Run([&] { EXPECT_FALSE(*batches_->Begin()) << "somebody waits"; });
   ASSERT_TRUE(*batches_->Begin());
   FreeDeviceMemory(fake_.Driver(), 1, *first);
@@ -132,7 +132,7 @@ TEST_F(CapturedBatchesTest, EachCallThatFailsIsNamed) {
     batches_ = std::make_unique<CapturedBatches>(*device_);
     Do(1);
     fake_.Fail(symbol, 901);
-    ASSERT_EQ(batches_->Choose({1, 7}), Way::kCapture);
+    ASSERT_EQ(batches_->Choose({1, 7}), Action::kCapture);
     Status status = batches_->Begin().status();
     if (status.ok()) status = batches_->LaunchCaptured();
     EXPECT_THAT(status.message(), HasSubstr(std::string(symbol) + " answered"));

@@ -225,7 +225,7 @@ TEST_F(RangedBackendTest, AnExchangeWithoutAnAnnouncementIsTheInnerBackends) {
 TEST(WithRanges, LeavesTheBackendAsItIsWithoutAProfiler) {
   std::string said;
   CudaBackendOptions options;
-  options.say = [&](const std::string& sentence) { said = sentence; };
+  options.warn = [&](const std::string& sentence) { said = sentence; };
   auto inner = std::make_unique<ToldBackend>();
   const DeviceBackend* own = inner.get();
   const std::unique_ptr<DeviceBackend> backend = WithRanges(std::move(inner), options);

@@ -23,7 +23,7 @@ struct JobOverHosts {
                 uint32_t tensors) {
     records.push_back({.stamp = us * 1000,
                        .kind = TraceKind::kActivity,
-                       .part = TraceRecord::PartOf(activity, TraceAlgorithm::kUnsaid),
+                       .part = TraceRecord::PartOf(activity, TraceAlgorithm::kUnknown),
                        .id = id,
                        .bytes = bytes,
                        .rank = tensors});

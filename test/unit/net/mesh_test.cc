@@ -744,7 +744,7 @@ TEST(MeshTest, APeerThatDialledIsKnownByAnAddressToListenOn) {
 TEST(MeshTest, AProofOfTheWayDoesNotUseTheWayBack) {
   MemoryKvStore directory;
   MeshOptions b_options = OptionsOf(1);
-  b_options.proves_ways = true;
+  b_options.proves_routes = true;
   std::unique_ptr<Mesh> a = OpenMesh(OptionsOf(0), directory);
   std::unique_ptr<Mesh> b = OpenMesh(b_options, directory);
   SendText(*a, 1, {1, 1}, "hi");

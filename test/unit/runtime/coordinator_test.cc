@@ -473,7 +473,7 @@ TEST_F(CoordinatorTest, WhatWaitsForItsOwnRankSaysSoWhenThatLeaves) {
 
 TEST_F(CoordinatorTest, TellsLeadersWhomTheyWaitFor) {
   constexpr Duration kLong = std::chrono::seconds(30);
-  Make({0, 1, 2, 2}, {.stall_warning = Duration(0), .tell_awaited = kLong});
+  Make({0, 1, 2, 2}, {.stall_warning = Duration(0), .report_awaited_after = kLong});
   Answers answers;
   Send(0, Ready(7, "x"));
   coordinator_->Stalls(now_ + kLong - Duration(1), &answers);

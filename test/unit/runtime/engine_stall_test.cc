@@ -32,7 +32,7 @@ class EngineStall : public ::testing::Test {
     options.stall_warning = std::chrono::seconds(10);
     options.stall_shutdown = shutdown;
     options.clock = &clock_;
-    options.tell_ending = [this](EndCause cause, const std::string& reason) {
+    options.report_ending = [this](EndCause cause, const std::string& reason) {
       EXPECT_EQ(cause, EndCause::kStall);
       told_.push_back(reason);
     };

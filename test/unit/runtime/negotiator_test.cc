@@ -160,7 +160,7 @@ TEST_F(NegotiatorTest, AFailureBeforeAnAbortNoticeKeepsItsReason) {
   comm_.coming = {{0, EndMessage{4, Mismatch("ranks disagree"), 0}},
                   {0, AbortNotice{"rank 0 left the world"}}};
   Negotiator negotiator(comm_, options_, publisher_, *this);
-  EXPECT_FALSE(negotiator.Look(TimePoint{}));
+  EXPECT_FALSE(negotiator.Poll(TimePoint{}));
   while (negotiator.Serve()) {
   }
   negotiator.Finish();
@@ -265,10 +265,10 @@ TEST_F(NegotiatorTest, AnEarlyOfferSettlesWhatIsReported) {
 TEST_F(NegotiatorTest, AnEarlyOfferWaitsForTheReportAndGoesBehindIt) {
   Negotiator negotiator(comm_, options_, publisher_, *this);
   comm_.coming = {{0, Early(20, "abcd")}};
-  EXPECT_TRUE(negotiator.Look(TimePoint{}));
+  EXPECT_TRUE(negotiator.Poll(TimePoint{}));
   EXPECT_THAT(batches_, IsEmpty());
   PostOffer(7, &status_, "1234");
-  EXPECT_TRUE(negotiator.Look(TimePoint{}));
+  EXPECT_TRUE(negotiator.Poll(TimePoint{}));
   EXPECT_EQ(batches_.size(), 1U);
   EXPECT_EQ(comm_.sent.size(), 1U);
 }
@@ -278,7 +278,7 @@ TEST_F(NegotiatorTest, ALookEndsWithWhatSettlesAnOperation) {
   Negotiator negotiator(comm_, options_, publisher_, *this);
   PostOffer(7, &status_, "1234");
   comm_.coming = {{0, WaitMessage{7, {0}}}, {0, Early(20, "abcd")}, {0, Early(21, "abcd")}};
-  EXPECT_TRUE(negotiator.Look(TimePoint{}));
+  EXPECT_TRUE(negotiator.Poll(TimePoint{}));
   EXPECT_EQ(batches_.size(), 1U);
   EXPECT_EQ(comm_.coming.size(), 1U);
 }
@@ -288,24 +288,24 @@ TEST_F(NegotiatorTest, AnEarlyOfferThatDoesNotFitIsDropped) {
     Negotiator negotiator(comm_, options_, publisher_, *this);
     PostOffer(7, &status_, part);
     comm_.coming = {{0, Early(20, "abcd")}, {0, Early(21, "abcd")}};
-    EXPECT_TRUE(negotiator.Look(TimePoint{}));
+    EXPECT_TRUE(negotiator.Poll(TimePoint{}));
     EXPECT_THAT(batches_, IsEmpty());
   }
   comm_.coming.clear();
   Negotiator negotiator(comm_, options_, publisher_, *this);
   comm_.coming = {{0, Early(20, "abcd")}, {0, Early(21, "abcd")}};
-  EXPECT_FALSE(negotiator.Look(TimePoint{})) << "there is one at a time";
+  EXPECT_FALSE(negotiator.Poll(TimePoint{})) << "there is one at a time";
 }
 
 TEST_F(NegotiatorTest, AnEarlyOfferThatIsRecalledIsNotUsed) {
   Negotiator negotiator(comm_, options_, publisher_, *this);
   comm_.coming = {{0, Early(20, "abcd")}, {0, RecallMessage{20}}, {0, RecallMessage{19}}};
-  EXPECT_TRUE(negotiator.Look(TimePoint{}));
+  EXPECT_TRUE(negotiator.Poll(TimePoint{}));
   ASSERT_EQ(comm_.sent.size(), 2U);
   EXPECT_EQ(std::get<RecalledMessage>(comm_.sent[0]).ticket, 20U);
   EXPECT_EQ(std::get<RecalledMessage>(comm_.sent[1]).ticket, 19U) << "used or unknown";
   PostOffer(7, &status_, "1234");
-  EXPECT_TRUE(negotiator.Look(TimePoint{}));
+  EXPECT_TRUE(negotiator.Poll(TimePoint{}));
   EXPECT_THAT(batches_, IsEmpty());
 }
 
@@ -317,7 +317,7 @@ TEST_F(NegotiatorTest, AnEarlyOfferIsNotForWhatHasFailed) {
   PostOffer(7, &status_, "1234");
   PostOffer(8, &next, "1234");
   comm_.coming = {{0, EndMessage{7, Mismatch("ranks disagree"), 0}}, {0, Early(20, "abcd")}};
-  EXPECT_FALSE(negotiator.Look(TimePoint{}));
+  EXPECT_FALSE(negotiator.Poll(TimePoint{}));
   ASSERT_EQ(batches_.size(), 1U);
   EXPECT_EQ(batches_[0].msg.entries.at(0).ticket, 8U);
 }

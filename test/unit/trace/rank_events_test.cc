@@ -29,7 +29,7 @@ class RankEventsTest : public testing::Test {
       submissions_.push_back(submission.round);
     };
   }
-  void Tell(const std::string& name) { recorder_.Tell(&name_, name); }
+  void Tell(const std::string& name) { recorder_.WriteName(&name_, name); }
   void Write(TraceKind kind, uint64_t stamp, uint32_t rank = 0, uint32_t status = 0) {
     recorder_.Write({.stamp = stamp,
                      .kind = kind,
@@ -221,7 +221,7 @@ TEST_F(RankEventsTest, AnActivityEndsWithItsOperationAtTheLatest) {
   recorder_.Write(
       {.stamp = 5,
        .kind = TraceKind::kActivity,
-       .part = TraceRecord::PartOf(TraceActivity::kWaitForHosts, TraceAlgorithm::kUnsaid),
+       .part = TraceRecord::PartOf(TraceActivity::kWaitForHosts, TraceAlgorithm::kUnknown),
        .id = name_.id});
   Write(TraceKind::kDone, 20, 2, 6);
   EXPECT_THAT(Take(), ElementsAre("B WAIT_FOR_HOSTS [grad] \"bytes\":0", "E  [grad] ",

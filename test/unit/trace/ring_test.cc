@@ -76,16 +76,16 @@ TEST_F(RingTest, ALiveRingIsReadWithoutTornRecords) {
 
 TEST_F(RingTest, ANameIsToldAgainBeforeTheRingForgetsIt) {
   TraceName name;
-  EXPECT_FALSE(recorder_.Knows(name));
-  recorder_.Tell(&name, "a name of more than twenty-four bytes");
-  EXPECT_TRUE(recorder_.Knows(name));
+  EXPECT_FALSE(recorder_.HasName(name));
+  recorder_.WriteName(&name, "a name of more than twenty-four bytes");
+  EXPECT_TRUE(recorder_.HasName(name));
   for (uint64_t i = 0; i < 31; ++i) recorder_.Write(Event(i));
-  EXPECT_FALSE(recorder_.Knows(name));
+  EXPECT_FALSE(recorder_.HasName(name));
   const uint32_t id = name.id;
-  recorder_.Tell(&name, "a name of more than twenty-four bytes");
+  recorder_.WriteName(&name, "a name of more than twenty-four bytes");
   EXPECT_EQ(name.id, id);
   name.Change();
-  EXPECT_FALSE(recorder_.Knows(name));
+  EXPECT_FALSE(recorder_.HasName(name));
 }
 
 TEST_F(RingTest, ARecorderContinuesWhereTheLastOneStopped) {

@@ -47,7 +47,7 @@ class TimelineWriterTest : public TemporaryFolderTest {
     RingMemory memory(256);
     Recorder recorder(memory.span());
     TraceName known;
-    recorder.Tell(&known, name);
+    recorder.WriteName(&known, name);
     TraceRecord record{.stamp = submitted, .kind = TraceKind::kSubmit, .id = known.id};
     record.rank = 2;
     record.status = round;

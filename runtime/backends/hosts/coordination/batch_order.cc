@@ -38,8 +38,8 @@ std::vector<std::vector<int64_t>> ParticipantsOf(const PendingOperation& operati
   for (size_t p = 0; p < operation.first().parts.size(); ++p) {
     numbers.emplace_back();
     for (const LeaderReport& report : operation.reports) {
-      const std::vector<int64_t>& told = report.msg.parts[p].extents;
-      numbers.back().insert(numbers.back().end(), told.begin(), told.end());
+      const std::vector<int64_t>& extents_there = report.msg.parts[p].extents;
+      numbers.back().insert(numbers.back().end(), extents_there.begin(), extents_there.end());
     }
   }
   return numbers;
@@ -105,16 +105,16 @@ std::vector<std::vector<int64_t>> BatchOrder::ExtentsFor(const PendingOperation&
     const bool gather = collective == Collective::kAllgather;
     std::vector<int64_t> list(gather ? size : here.size() * size, 0);
     for (size_t h = 0; h < operation.reports.size(); ++h) {
-      const std::vector<int64_t>& told = operation.reports[h].msg.parts[p].extents;
+      const std::vector<int64_t>& extents_there = operation.reports[h].msg.parts[p].extents;
       const std::vector<uint32_t>& there = hosts.parts[h].members;
       for (size_t m = 0; m < there.size(); ++m) {
         if (gather) {
-          if (m < told.size()) list[there[m]] = told[m];
+          if (m < extents_there.size()) list[there[m]] = extents_there[m];
           continue;
         }
         for (size_t i = 0; i < here.size(); ++i) {
           const size_t word = m * size + here[i];
-          if (word < told.size()) list[i * size + there[m]] = told[word];
+          if (word < extents_there.size()) list[i * size + there[m]] = extents_there[word];
         }
       }
     }
@@ -190,7 +190,7 @@ void BatchOrder::Issue(Lane& lane, std::span<const Ready> batch, CoordinationAns
   }
 }
 
-// Those that all members have are not told again. A rank that has joined misses some.
+// Those that all members have are not sent again. A rank that has joined misses some.
 void BatchOrder::AddNotes(const PendingOperation& operation, RunMessage* msg) {
   std::vector<std::string> notes = NotesIn(operation);
   std::vector<std::string>& last = notes_[operation.ranks];

@@ -68,7 +68,7 @@ std::span<const uint32_t> Coordinator::RanksOf(const ReadyMessage& msg) const {
 }
 
 void Coordinator::OnReady(uint32_t from, ReadyMessage&& msg, TimePoint now, Answers* answers) {
-  if (SettleEarly(from, &msg, answers)) return;
+  if (CompleteByEarlyOffer(from, &msg, answers)) return;
   const uint32_t host = map_.host_of[from];
   for (uint32_t rank : RanksOf(msg)) {
     if (rank < map_.host_of.size() && !left_.contains(rank)) continue;
@@ -93,7 +93,7 @@ void Coordinator::OnReady(uint32_t from, ReadyMessage&& msg, TimePoint now, Answ
   if (!operation->failed.ok())
     answers->push_back({from, EndMessage{msg.ticket, operation->failed, 0}});
   operation->reports.emplace(place, host, from, std::move(msg));
-  if (!SettleIfComplete(at, operation, answers)) OfferEarly(at, operation, answers);
+  if (!IssueIfComplete(at, operation, answers)) OfferEarly(at, operation, answers);
 }
 
 // Members on hosts that have not reported, other than those that have joined.
@@ -106,8 +106,8 @@ std::vector<uint32_t> Coordinator::MissingRanks(const PendingOperation& operatio
 }
 
 // False: not all hosts are ready.
-bool Coordinator::SettleIfComplete(Waiting::iterator at, Rounds::iterator operation,
-                                   Answers* answers) {
+bool Coordinator::IssueIfComplete(Waiting::iterator at, Rounds::iterator operation,
+                                  Answers* answers) {
   if (!MissingRanks(*operation).empty()) return false;
   // A rank that has joined since they were counted has announced it before, or is about to.
   if (operation->Participants(map_) < operation->first().participants) return false;
@@ -153,11 +153,11 @@ void Coordinator::OfferEarly(Waiting::iterator at, Rounds::iterator operation, A
 // True if this report of a leader that got an early offer settles the operation: that leader knows
 // it as well, and only the first one is told. It runs whatever else has happened meanwhile, and is
 // never held up.
-bool Coordinator::SettleEarly(uint32_t from, ReadyMessage* msg, Answers* answers) {
+bool Coordinator::CompleteByEarlyOffer(uint32_t from, ReadyMessage* msg, Answers* answers) {
   if (!early_ || early_->to != from) return false;
   const LeaderReport& first = early_->operation->reports[0];
   if (!HaveSameName(first.msg, *msg)) return false;
-  if (!Settles(first.msg, early_->bytes, *msg, msg->sum.size())) {
+  if (!Completes(first.msg, early_->bytes, *msg, msg->sum.size())) {
     GiveBackEarly(answers);
     return false;
   }
@@ -277,10 +277,10 @@ void Coordinator::OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers
   if (!left_.empty()) {
     answers->push_back({from, EndMessage{msg.ticket, LeftBefore(*left_.begin(), "join"), 0}});
     failed_joins_.insert(from);
-    return SettleAll(answers);
+    return IssueAllComplete(answers);
   }
   joined_[from] = msg.ticket;
-  SettleAll(answers);
+  IssueAllComplete(answers);
   if (joined_.size() < map_.host_of.size()) return;
   for (auto [rank, ticket] : joined_) {
     answers->push_back({rank, EndMessage{ticket, Status::Ok(), msg.last_here}});
@@ -289,14 +289,14 @@ void Coordinator::OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers
 }
 
 // With one more rank that has joined, entries may be complete.
-void Coordinator::SettleAll(Answers* answers) {
+void Coordinator::IssueAllComplete(Answers* answers) {
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     // Settling takes away the operation, and the name with its last operation.
     const auto next_name = std::next(at);
     for (auto operation = at->second.begin(); operation != at->second.end();) {
       const auto next_entry = std::next(operation);
       const bool last = next_entry == at->second.end();
-      SettleIfComplete(at, operation, answers);
+      IssueIfComplete(at, operation, answers);
       if (last) break;
       operation = next_entry;
     }
@@ -384,13 +384,15 @@ std::vector<std::string> Coordinator::Stalls(TimePoint now, Answers* answers) {
 }
 
 void Coordinator::ReportAwaited(PendingOperation& operation, TimePoint now, Answers* answers) {
-  if (options_.tell_awaited.count() <= 0 || now - operation.since < options_.tell_awaited) return;
+  if (options_.report_awaited_after.count() <= 0 ||
+      now - operation.since < options_.report_awaited_after)
+    return;
   std::vector<uint32_t> missing = MissingRanks(operation);
-  if (missing == operation.told) return;
+  if (missing == operation.last_reported) return;
   for (const LeaderReport& report : operation.reports) {
     answers->push_back({report.leader, WaitMessage{report.msg.ticket, missing}});
   }
-  operation.told = std::move(missing);
+  operation.last_reported = std::move(missing);
 }
 
 }  // namespace hvd

@@ -74,7 +74,7 @@ class Coordinator {
 
   void OnReady(uint32_t from, ReadyMessage&& msg, TimePoint now, Answers* answers);
   void OfferEarly(Waiting::iterator at, Rounds::iterator operation, Answers* answers);
-  bool SettleEarly(uint32_t from, ReadyMessage* msg, Answers* answers);
+  bool CompleteByEarlyOffer(uint32_t from, ReadyMessage* msg, Answers* answers);
   void Recall(Status failure, Answers* answers);
   void OnRecalled(uint32_t from, const RecalledMessage& msg, Answers* answers);
   void GiveBackEarly(Answers* answers);
@@ -85,12 +85,12 @@ class Coordinator {
   void OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers);
   void OnLeave(uint32_t from, uint32_t rank, Answers* answers);
   bool HasJoined(uint32_t rank) const;
-  void SettleAll(Answers* answers);
+  void IssueAllComplete(Answers* answers);
 
   std::span<const uint32_t> RanksOf(const ReadyMessage& msg) const;
   std::vector<uint32_t> MissingRanks(const PendingOperation& operation) const;
   void ReportAwaited(PendingOperation& operation, TimePoint now, Answers* answers);
-  bool SettleIfComplete(Waiting::iterator at, Rounds::iterator operation, Answers* answers);
+  bool IssueIfComplete(Waiting::iterator at, Rounds::iterator operation, Answers* answers);
   PendingOperation Remove(Waiting::iterator at, Rounds::iterator operation);
   Status VerdictOf(const PendingOperation& operation, const std::string& name) const;
   Status JoinedVerdict(const PendingOperation& operation, const std::string& name) const;

@@ -17,7 +17,7 @@ struct CoordinatorOptions {
   SumCut cut;
   Duration stall_warning = std::chrono::seconds(60);  // 0: never
   // After this time leaders are sent the ranks that they wait for. 0: never.
-  Duration tell_awaited = std::chrono::seconds(30);
+  Duration report_awaited_after = std::chrono::seconds(30);
   // Overrides fusion_bytes and cut.stripes in a tuned job; null in others. Outlives this.
   const TunedSettings* tuned = nullptr;
 };

@@ -21,8 +21,8 @@ bool HaveSameName(const ReadyMessage& a, const ReadyMessage& b) {
   return a.name == b.name && a.domain == b.domain && a.ranks == b.ranks;
 }
 
-bool Settles(const ReadyMessage& early, size_t early_bytes, const ReadyMessage& report,
-             size_t offered_bytes) {
+bool Completes(const ReadyMessage& early, size_t early_bytes, const ReadyMessage& report,
+               size_t offered_bytes) {
   return HaveSameName(early, report) && report.collective == early.collective &&
          report.detail == early.detail && report.parts == early.parts && report.failure.ok() &&
          report.joined.empty() && offered_bytes != 0 && offered_bytes == early_bytes;
@@ -55,7 +55,7 @@ bool KeptOffer::IsFor(const ReadyMessage& report) const {
 std::optional<RunMessage> KeptOffer::Use(const ReadyMessage& report, size_t offered_bytes,
                                          size_t set_size) {
   std::optional<RunMessage> run;
-  if (Settles(*offer_, offer_->sum.size(), report, offered_bytes))
+  if (Completes(*offer_, offer_->sum.size(), report, offered_bytes))
     run = EarlyRun(1, report.ticket, std::move(offer_->sum), set_size);
   offer_.reset();
   return run;

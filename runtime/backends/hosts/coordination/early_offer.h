@@ -2,7 +2,7 @@
 // host to the leader of the second before that has reported. If that leader's report offers as much
 // to the same sum, it has all it needs and gets no answer: this message and the report cross.
 //
-// Leader and coordinator each determine by Settles whether a report completes the operation. Once
+// Leader and coordinator each determine by Completes whether a report completes the operation. Once
 // the offer is sent, the first host is bound to it until the other leader has reported, or has
 // declined it (RecallMessage). Pure; one thread.
 #ifndef HVD_RUNTIME_BACKENDS_HOSTS_COORDINATION_EARLY_OFFER_H_
@@ -29,8 +29,8 @@ bool HaveSameName(const ReadyMessage& a, const ReadyMessage& b);
 
 // The report of the other host agrees with the early offer. `early_bytes`, `offered_bytes`: the
 // sizes of the parts in them.
-bool Settles(const ReadyMessage& early, size_t early_bytes, const ReadyMessage& report,
-             size_t offered_bytes);
+bool Completes(const ReadyMessage& early, size_t early_bytes, const ReadyMessage& report,
+               size_t offered_bytes);
 
 // The resulting order to the leader of `ticket`, the first of the two (0) or the second (1): a sum
 // with `part` of the other. `set_size`: of the process set.
@@ -47,7 +47,7 @@ class KeptOffer {
   // Whether it is for the operation of this report.
   bool IsFor(const ReadyMessage& report) const;
   // Called if IsFor, once the report is sent: the order that answers it. Nothing if the offer does
-  // not fit; then it is void, which the coordinator sees, too. The arguments are those of Settles
+  // not fit; then it is void, which the coordinator sees, too. The arguments are those of Completes
   // and EarlyRun.
   std::optional<RunMessage> Use(const ReadyMessage& report, size_t offered_bytes, size_t set_size);
 

@@ -23,8 +23,8 @@ struct PendingOperation {
   std::vector<uint32_t> ranks;        // of the process set
   std::vector<LeaderReport> reports;  // ascending by host
   TimePoint since, warned_at;
-  std::vector<uint32_t> told;  // missing ranks, as last sent to the leaders
-  Status failed;               // not ok: sent to its leaders, also to those still to report
+  std::vector<uint32_t> last_reported;  // missing ranks, as last sent to the leaders
+  Status failed;  // not ok: sent to its leaders, also to those still to report
 
   const ReadyMessage& first() const { return reports[0].msg; }
   bool HasReported(uint32_t host) const {

@@ -70,16 +70,16 @@ Result<NvrtcLibrary> FillNvrtc(const std::string& path, const FindSymbol& find) 
 }
 
 Result<NvrtcLibrary> LoadNvrtcFrom(std::span<const std::string> candidates) {
-  std::string words;
+  std::string reasons;
   for (const std::string& path : candidates) {
     const bool plain = path.find('/') == std::string::npos;
     if (!plain && ::access(path.c_str(), F_OK) != 0) continue;
     void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle != nullptr)
       return FillNvrtc(path, [handle](const char* symbol) { return ::dlsym(handle, symbol); });
-    words += (words.empty() ? "" : "; ") + LoaderError();
+    reasons += (reasons.empty() ? "" : "; ") + LoaderError();
   }
-  return Unsupported(kCannotCompile + std::string("there is no NVRTC: ") + words +
+  return Unsupported(kCannotCompile + std::string("there is no NVRTC: ") + reasons +
                      "; frameworks with CUDA bring it, and NVIDIA's packages have it");
 }
 
