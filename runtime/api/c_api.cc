@@ -34,8 +34,8 @@ static_assert(static_cast<int>(DType::kFloat8E5m2) == HVD_FLOAT8_E5M2);
 static_assert(static_cast<int>(Collective::kJoin) == HVD_JOIN);
 static_assert(static_cast<int>(ReduceOp::kProduct) == HVD_PRODUCT);
 
-// A child forked from an initialised process has no runtime; a plain flag, so that the check costs
-// nothing.
+// True in a child forked from an initialised process, which has no runtime. A plain flag, so that
+// the check costs nothing.
 Status CheckNotForked() {
   if (!Runtime::Get().forked()) return Status::Ok();
   return {
@@ -49,14 +49,14 @@ Status NotInitialized() {
           "Horovod has not been initialized on this rank; call hvd.init() first"};
 }
 
-// A callback that ended its world would wait for itself.
+// A callback that shut down its own world would wait for itself.
 Status CheckNotCalledBack(const char* function) {
   if (!CallbackThread::IsCalling()) return Status::Ok();
   return InvalidArgument(std::string(function) +
                          " was called by an on_done callback; call it in a thread of the program");
 }
 
-// Between worlds. Handles of one that was shut down are no mistake of the caller.
+// Between worlds, handles of a world that was shut down are not the caller's error.
 Status NoWorldFor(hvd_handle handle) {
   return Runtime::Get().IsOver(handle) ? WorldIsOver(handle) : NotInitialized();
 }
@@ -72,7 +72,7 @@ int32_t Report(const Status& status) {
   return static_cast<int32_t>(status.code());
 }
 
-// Nothing that throws (memory, in practice) leaves the library.
+// No exception (in practice, out of memory) leaves the library.
 template <typename Body>
 int32_t Guarded(Body body) noexcept {
   try {
@@ -97,7 +97,7 @@ int32_t QueryEngine(Body body) noexcept {
   }
 }
 
-// As many as there is room for; returns how many there are.
+// Writes as many as fit and returns how many there are.
 template <typename Number>
 int32_t CopyOut(const std::vector<Number>& numbers, int32_t* place, int32_t capacity) {
   const auto room = static_cast<size_t>(place == nullptr ? 0 : std::max(0, capacity));
@@ -112,7 +112,8 @@ int32_t QuerySession(Field field) noexcept {
   return session ? static_cast<int32_t>(field(*session)) : -1;
 }
 
-// Also in a forked child: the World does not change while it is one, and is in private memory.
+// Also valid in a forked child: the World never changes after it is created, and is in private
+// memory.
 template <typename Field>
 int32_t Query(Field field) noexcept {
   SessionRef session;
@@ -123,7 +124,7 @@ const BackendRow* BackendOf(const char* feature) {
   return feature == nullptr ? nullptr : FindBackend(feature);
 }
 
-// The outputs of a wait that asked for its result.
+// The outputs of a wait that requested the result.
 Status WaitForResult(Session& session, hvd_handle handle, int64_t timeout_ms, hvd_result* result) {
   OperationResult finished;
   Status waited = session.engine().Wait(handle, std::chrono::milliseconds(timeout_ms), &finished);
@@ -474,8 +475,8 @@ int32_t hvd_is_registered(const void* memory, size_t bytes) {
 
 }  // extern "C"
 
-// A process that ends without hvd_shutdown() still says goodbye, so that its end is not taken for a
-// death.
+// A process that exits without hvd_shutdown() still says goodbye, so that its exit is not taken for
+// a death.
 __attribute__((destructor)) static void LeaveAtExit() {
   Runtime* runtime = Runtime::Existing();
   if (runtime != nullptr && !runtime->forked()) runtime->Shutdown();

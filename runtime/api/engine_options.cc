@@ -25,7 +25,7 @@ Status Unreadable(const char* name, const std::string& text, const std::string& 
                          "', which is no " + wanted + "; set it to one or unset it");
 }
 
-// Reads a variable into *value, which keeps what it has when the variable is unset or empty.
+// Reads a variable into *value, which is left unchanged if the variable is unset or empty.
 Status ReadWhole(const char* name, int64_t most, int64_t* value) {
   const std::string text = GetEnv(name).value_or("");
   if (text.empty()) return Status::Ok();
@@ -36,7 +36,7 @@ Status ReadWhole(const char* name, int64_t most, int64_t* value) {
   return Status::Ok();
 }
 
-// True for the second of two words; the first where the variable is unset or empty.
+// True for the second of two values; the first is the default if the variable is unset or empty.
 Result<bool> ReadChoice(const char* name, std::string_view first, std::string_view second) {
   const std::string text = GetEnv(name).value_or("");
   if (text.empty() || text == first) return false;
@@ -55,14 +55,14 @@ Status CheckNumber(const char* name) {
   return Unreadable(name, text, "number of at least 0");
 }
 
-// Settings of runtimes that negotiate in cycles. Here nothing waits for a cycle and nothing is
-// packed on one host, so they steer nothing there; a value that cannot be meant is still an error.
+// Settings of runtimes that negotiate in cycles. There are no cycles here and nothing is fused on
+// one host, so they have no effect there; an invalid value is still an error.
 Status CheckWithoutEffect() {
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   int64_t ignored = 0;
   Status read = HostsSettingsFromEnv().status();
   if (read.ok()) read = OneHostSettingsFromEnv().status();
-  // As Horovod's own run() sets it where nobody has chosen a capacity.
+  // What Horovod's run() sets if no capacity was chosen.
   const bool chosen = GetEnv("HOROVOD_CACHE_CAPACITY").value_or("") != "(None,)";
   if (read.ok() && chosen) read = ReadWhole("HOROVOD_CACHE_CAPACITY", kAny, &ignored);
   if (read.ok()) read = CheckNumber("HOROVOD_CYCLE_TIME");
@@ -139,8 +139,8 @@ Result<bool> MpiThreadsDisabled() {
   return disabled != 0;
 }
 
-// The affinity mask, not the machine. A launcher that binds each rank to its own cores hands the
-// number down, since the mask is our part only.
+// The affinity mask, not the machine. A launcher that binds each rank to its own cores passes the
+// number of the host's cores, since the mask shows only this rank's share.
 uint32_t AllowedCores() {
   int64_t cores = 0;
   if (ReadWhole("HVD_HOST_CORES", 1'000'000, &cores).ok() && cores > 0) {

@@ -16,18 +16,18 @@ namespace {
 
 constexpr Duration kSpin = std::chrono::microseconds(50);
 constexpr Duration kLinksEvery = std::chrono::seconds(1);
-// So few bytes say nothing about a link.
+// Too few bytes to measure a link by.
 constexpr uint64_t kLittle = 256 * 1024;
 
 uint32_t LocalRankOf(const World& world, uint32_t rank) { return world.places[rank].local_rank; }
 
-// A sender pays for waking a receiver that sleeps, with every packet; but cores that ranks need are
-// not for looking.
+// Waking a sleeping receiver costs the sender time for each packet, so receivers spin; but not on
+// cores that ranks need.
 Duration SpinOf(const World& world) {
   return world.local_size < AllowedCores() ? kSpin : Duration::zero();
 }
 
-// Before the engines explain a stall to the user, or end it.
+// Earlier than the engines report a stall to the user, or end it.
 Duration ReportAwaitedAfter(const EngineOptions& engine) {
   const Duration warning = engine.stall_warning, shutdown = engine.stall_shutdown;
   if (warning.count() <= 0 || shutdown.count() <= 0) return std::max(warning, shutdown) / 2;
@@ -44,7 +44,7 @@ HostsBackend::Options OptionsFor(const World& world, Peers& peers, const EngineO
   // The variables were checked before the world was joined.
   Result<HostsSettings> settings = HostsSettingsFromEnv();
   if (settings.ok()) {
-    // A mesh is told of losses by the kernel and by the launcher; MPI tells nobody.
+    // A mesh learns of losses from the kernel and from the launcher; MPI does not report them.
     if (over_mpi) leader_service.idle_limit = settings->timeout;
     leader_service.coordinator.fusion_bytes = settings->fusion_bytes;
     leader_service.coordinator.cut = settings->cut;
@@ -142,7 +142,7 @@ std::vector<InterHostLink> HostsSession::NewOnLinks(TimePoint now) {
   return fresh;
 }
 
-// Each once, and again when it is over.
+// Reports each silence once, and again when it is over.
 void HostsSession::ReportSilences(Bootstrap& bootstrap) {
   std::vector<InterHostSilence> silences = comm_->Silences();
   const auto among = [](const std::vector<InterHostSilence>& all, uint32_t rank) {
@@ -157,7 +157,7 @@ void HostsSession::ReportSilences(Bootstrap& bootstrap) {
   reported_silences_ = std::move(silences);
 }
 
-// If the agent is gone there is nobody to tell.
+// If the agent is gone there is no one to report to.
 void HostsSession::ReportSilence(Bootstrap& bootstrap, const InterHostSilence& silence) {
   const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(silence.silent);
   const TroubleEntry entry = EncodeTrouble(

@@ -27,7 +27,7 @@ void LeaveBeforeFinalize() { Runtime::Get().Shutdown(); }
 
 void FinishAtExit(int code, void*) { Runtime::Get().Finish(code); }
 
-// The agents of hvdrun tune; those that adopt ranks have no settings of a job.
+// The agents of hvdrun tune; agents that adopt ranks have no job settings.
 void WarnOfAutotune(const World& world) {
   if (world.rank != 0 || GetEnv("HOROVOD_AUTOTUNE") != "1" || GetEnv("HVD_AGENT")) return;
   LogWarning(
@@ -98,7 +98,7 @@ Status Runtime::OpenSession(const InitOptions& options, EngineOptions engine) {
   if (member.status().code() == Code::kDismissed)
     LogInfo("the job goes on without this process: " + member.status().message());
   if (!member.ok()) return member.status();
-  // All ranks of the last world have left it, or their processes are gone (SEGMENT.md, Fencing).
+  // Every rank of the last world has left it, or its process is gone (SEGMENT.md, Fencing).
   if (member->world.ranks_change) heap_.ReclaimWorld();
   Result<std::unique_ptr<Session>> session =
       Session::Open(std::move(*member), joiner_.bootstrap(), heap_, engine);
@@ -110,7 +110,7 @@ Status Runtime::OpenSession(const InitOptions& options, EngineOptions engine) {
     owned_ = std::move(*session);
   }
   Status sets = owned_->AddProcessSets(options.process_sets);
-  // Leaves the world again where a set cannot be.
+  // Leaves the world again if a process set cannot be added.
   if (!sets.ok()) {
     CloseSession();
     return sets;
@@ -128,7 +128,7 @@ void Runtime::Shutdown() {
   session_.store(nullptr, std::memory_order_seq_cst);
   owned_->FailPending();
   while (users_.load(std::memory_order_seq_cst) != 0) ::sched_yield();
-  // Without state_, which a fork takes: a callback may wait for the thread that forks.
+  // Without state_, which a fork acquires: a callback may wait for the thread that forks.
   owned_->callbacks().Stop();
   CloseSession();
 }
@@ -148,7 +148,7 @@ void Runtime::Finish(int code) {
   joiner_.Finish(code);
 }
 
-// Nobody is inside the memory lists while the process is copied.
+// No thread is inside the memory lists while the process is copied.
 void Runtime::PrepareFork() {
   if (forked()) return;
   state_.lock();
@@ -168,7 +168,8 @@ void Runtime::UnlockAfterFork() {
   state_.unlock();
 }
 
-// The child keeps reading what it inherited, but in private memory, and says nothing to the agent.
+// The child can still read the memory it inherited, but as private memory, and does not report to
+// the agent.
 void Runtime::AfterForkInChild() {
   if (forked()) return;
   heap_.MakePrivateAfterFork();

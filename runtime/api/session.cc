@@ -20,12 +20,12 @@ namespace {
 constexpr int64_t kLookAgainNs = 100'000'000;
 constexpr int64_t kLookSoonNs = 1'000'000;
 
-// A death is seen by the peers of the rank and by its agent, in any order.
+// The peers of a dead rank and its agent notice the death in any order.
 constexpr Duration kBreaksWithin = std::chrono::seconds(2);
 
 // Why an init failed: kInProgress where only this elastic world is over.
 Status InitFailure(const World& world, const Status& given) {
-  // A wait for another rank that ran out of its time is final.
+  // A timeout of a wait for another rank is final.
   Status failure = given.code() == Code::kInProgress ? Aborted(given.message()) : given;
   if (!world.ranks_change || failure.code() != Code::kAborted) return failure;
   Doorbell& bell = world.page.rank(world.local_rank).bell;
@@ -42,7 +42,7 @@ OneHostSettings OneHost() {
   return settings.ok() ? *settings : OneHostSettings{};
 }
 
-// Null where the job is not tuned.
+// Null if the job is not tuned.
 const TunedSettings* TunedSettingsOf(const World& world) {
   return OneHost().tuned ? &world.page.header().tuned : nullptr;
 }
@@ -50,7 +50,7 @@ const TunedSettings* TunedSettingsOf(const World& world) {
 EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& bootstrap,
                       Backend& devices) {
   options.devices = &devices;
-  // Without one, its cost can be measured.
+  // Can be switched off to measure its cost.
   if (!GetTestEnv("HVD_TEST_NO_RECORDER"))
     options.recorder = Recorder(world.page.trace(world.local_rank));
   options.stall_board = &world.page.rank(world.local_rank).stalls;
@@ -61,7 +61,7 @@ EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& boot
   options.report_ending = [&bootstrap, rank = world.rank](EndCause cause,
                                                           const std::string& reason) {
     const TroubleEntry entry = EncodeTrouble(RankEnding{rank, reason, cause == EndCause::kStall});
-    (void)bootstrap.directory().Put(entry.key, entry.value);  // if the agent is there to hear it
+    (void)bootstrap.directory().Put(entry.key, entry.value);  // if the agent is still there
   };
   return options;
 }
@@ -118,8 +118,8 @@ Session::~Session() {
   callbacks_.Stop();
   timeline_.Stop();
   RankBlock& block = world_.page.rank(world_.local_rank);
-  // A rank that goes because the agent is gone has not left of its own will: neighbours that are
-  // slower to notice must not take this rank for the cause.
+  // A rank that leaves because its agent is gone has not left voluntarily: neighbours that notice
+  // later must not name this rank as the cause.
   if (!agent_gone_.load(std::memory_order_acquire))
     block.state.store(static_cast<uint32_t>(RankState::kLeft), std::memory_order_release);
   peers_.WakeAll();
@@ -154,7 +154,7 @@ void Session::Close(const std::string& sentence) {
 }
 
 Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& given) {
-  // Sets are given for worlds of other sizes as well where the size changes.
+  // Where the size changes, process sets are also given for other world sizes.
   const auto& sets = world_.ranks_change ? SetsWithin(given, world_.size) : given;
   for (size_t i = 0; i < sets.size(); ++i) {
     Result<Engine::Handle> handle = engine_.SubmitAddProcessSet(sets[i]);
@@ -206,14 +206,14 @@ CudaBackendOptions Session::DeviceOptions(SharedHeap& heap) {
   return options;
 }
 
-// A GPU that waits for a rank that is gone waits for ever, and so does whoever waits for that GPU.
+// A GPU that waits for a rank that is gone waits forever, and so does whoever waits for that GPU.
 void Session::PollDevices() {
   if (world_.page.broken()) return devices_.Abort(Aborted(world_.page.broken_text()));
   devices_.Watch();
 }
 
-// Holds the mark by which our death is noticed, listens to the agent, and keeps peers from being
-// held up by us.
+// Holds the mark by which our death is noticed, listens to the agent, and makes sure that peers do
+// not wait for us.
 void Session::RunRuntimeThread() {
   RankBlock& block = world_.page.rank(world_.local_rank);
   AliveMark alive;

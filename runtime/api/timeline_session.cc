@@ -16,12 +16,12 @@ namespace {
 
 constexpr auto kEvery = std::chrono::milliseconds(20);
 constexpr size_t kMostRecords = 4096;
-// Between the two readings that give the rate of the processor's counter.
+// Time between the two readings that give the rate of the processor's counter.
 constexpr auto kCalibration = std::chrono::milliseconds(2);
 
 bool IsSwitchedOn(const std::string& text) { return !text.empty() && text != "0"; }
 
-// World ranks of the ranks of this host, by local rank.
+// World ranks of the ranks on this host, by local rank.
 std::vector<uint32_t> RanksHere(const World& world) {
   const Group group = WorldGroup(world);
   std::vector<uint32_t> ranks;
@@ -117,7 +117,7 @@ void TimelineSession::Stop() {
   if (!thread_.joinable()) return;
   {
     MutexLock lock(mutex_);
-    // A timeline of less than the calibration takes.
+    // A timeline shorter than the calibration.
     if (!clock_.ToSteadyNs(0)) changed_.wait_for(mutex_, kCalibration);
     Close();
     stopping_ = true;

@@ -10,12 +10,12 @@
 namespace hvd {
 namespace {
 
-// The structs as they were in the first version of hvd.h.
+// The structs of the first version of hvd.h.
 constexpr size_t kFirstRequest = offsetof(hvd_request, tensor_count);
 constexpr size_t kFirstOptions = offsetof(hvd_init_options, process_set_ranks);
 
-// *given when its caller knows all of the struct; else a copy in *room of what it knows, the rest
-// zeroed.
+// *given if its caller knows the whole struct; else a copy in *room of the part it knows, with the
+// rest zeroed.
 template <typename Struct>
 Result<const Struct*> Known(const Struct* given, size_t least, std::string_view what,
                             Struct* room) {
@@ -54,7 +54,7 @@ Status ReadTensor(const hvd_tensor* given, const RequestSpec& request, TensorSpe
   return Status::Ok();
 }
 
-// Tensors lie the struct_size of the first apart.
+// The distance between tensors is the struct_size of the first one.
 Status ReadGroup(const hvd_request& request, RequestMemory* memory, RequestSpec* spec) {
   const auto* at = reinterpret_cast<const std::byte*>(request.tensor);
   const size_t stride = request.tensor->struct_size;

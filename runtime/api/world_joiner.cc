@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kAsStarted = "as started";
 constexpr const char* kAlone = "alone";
 constexpr const char* kMpi = "mpi ";
-// Ends the word of a rank that cannot change its agent any more.
+// Suffix in the message of a rank that cannot change its agent any more.
 constexpr char kHeld = '!';
 
 bool EnvIs(const char* variable, const char* value) {
@@ -35,7 +35,7 @@ std::unique_ptr<Bootstrap> AdoptedBootstrap(ExternalRank rank) {
       std::make_unique<AdoptedAgentConnector>(std::move(rank), GetEnv("HVD_HVDRUN").value_or("")));
 }
 
-// Null where MPI has to say more first.
+// Null if more has to be learned from MPI first.
 std::unique_ptr<Bootstrap> BootstrapOf(const Result<DetectedLaunch>& choice) {
   if (!choice.ok()) return std::make_unique<RefusedBootstrap>(choice.status());
   if (const auto* agent = std::get_if<AgentAddress>(&*choice))
@@ -98,8 +98,8 @@ const ExternalRank* WorldJoiner::external() const {
   return choice_.ok() ? std::get_if<ExternalRank>(&*choice_) : nullptr;
 }
 
-// Open MPI's mpirun started this rank, be it for hvdrun --mpi: its MPI_COMM_WORLD has the ranks of
-// the job. HOROVOD_CONTROLLER=gloo keeps MPI out.
+// Open MPI's mpirun started this rank, perhaps for hvdrun --mpi: its MPI_COMM_WORLD has the ranks
+// of the job. HOROVOD_CONTROLLER=gloo excludes MPI.
 bool WorldJoiner::StartedByOpenMpi() const {
   if (!choice_.ok() || !GetEnv("OMPI_COMM_WORLD_SIZE")) return false;
   if (std::holds_alternative<AgentAddress>(*choice_)) return EnvIs("HOROVOD_CONTROLLER", "mpi");
@@ -126,7 +126,7 @@ Result<Membership> WorldJoiner::Join(const InitOptions& options) {
   return JoinOverMpi(options);
 }
 
-// hvd.init() was given something that only MPI can do.
+// hvd.init() was given arguments that require MPI.
 Status WorldJoiner::CheckAsksForMpi(const InitOptions& options) const {
   if (!choice_.ok()) return choice_.status();
   const bool part = options.mpi_comm == nullptr;
@@ -138,8 +138,8 @@ Status WorldJoiner::CheckAsksForMpi(const InitOptions& options) const {
                        "others; call hvd.init() without it and make a ProcessSet, or start the job "
                        "with hvdrun --mpi or mpirun");
   }
-  // An application with a communicator has MPI running; without one, only mpirun makes it safe to
-  // begin.
+  // If the application has a communicator, MPI is running; otherwise it is safe to start only under
+  // mpirun.
   if (!part || (external() != nullptr && external()->launcher == "mpirun")) return Status::Ok();
   return Unsupported(Format(
       "hvd.init() was given a world of other ranks than the {} that were started, which needs MPI; "
@@ -159,14 +159,14 @@ Result<Membership> WorldJoiner::JoinAsStarted(const InitOptions& options) {
   return Membership{std::move(*world), nullptr, beside};
 }
 
-// Once all ranks are there: MPI_Init has no deadline.
+// Only when all ranks are there: MPI_Init has no deadline.
 std::optional<MpiFacts> WorldJoiner::StartMpiBeside(const World& world) {
   if (!StartedByOpenMpi()) return std::nullopt;
   const Result<bool> one_thread = MpiThreadsDisabled();
   MpiFacts facts;
   Status status = one_thread.ok() ? LoadPlugin() : one_thread.status();
   if (status.ok() && !plugin_->start(*one_thread, &facts, &status)) {
-    // `status` says why.
+    // `status` has the reason.
   } else if (status.ok()) {
     FinishAtExit();
     if (facts.size == world.size) return facts;
@@ -187,7 +187,7 @@ Status WorldJoiner::LoadPlugin() {
   return Status::Ok();
 }
 
-// Registered once MPI is there, so that it comes before MPI's own work at the end.
+// Registered after MPI's initialisation, so that it runs before MPI's own exit handler.
 void WorldJoiner::FinishAtExit() const {
   static const int registered = ::on_exit(hooks_.at_exit, nullptr);
   (void)registered;
@@ -204,14 +204,14 @@ Result<Membership> WorldJoiner::JoinOverMpi(const InitOptions& options) {
   Status status = mpi.status();
   if (mpi.ok()) status = UseAgentOf(**mpi, deadline);
   if (status.ok()) {
-    // No limit is 0, and a limit that is over still is one.
+    // 0 means no limit, so an expired limit becomes the smallest positive one.
     const Duration left = limited ? std::max(Duration(1), deadline - SteadyNow()) : Duration(0);
     Result<World> world = bootstrap_->Join(left);
     status = AgreeToGoOn(**mpi, world.status(), deadline);
     if (status.ok()) return Membership{std::move(*world), std::move(*mpi)};
     if (world.ok()) bootstrap_->Leave(world->generation, SteadyNow());
   }
-  // A sentence about the arguments is no failure: MPI is as it was.
+  // An error in the arguments is not a failure of MPI, whose state is unchanged.
   if (status.code() != Code::kInvalidArgument && status.code() != Code::kUnsupported)
     failure_ = status.message();
   return status.code() == Code::kInProgress ? Aborted(status.message()) : status;
@@ -246,8 +246,8 @@ Result<std::unique_ptr<MpiWorld>> WorldJoiner::OpenMpiWorld(const InitOptions& o
   return world;
 }
 
-// Agents of different hosts know nothing of each other: a host on which the world could not begin
-// would be waited for.
+// Agents on different hosts do not know of each other: the others would wait for a host on which
+// the world could not begin.
 Status WorldJoiner::AgreeToGoOn(MpiWorld& world, const Status& own, TimePoint deadline) {
   if (world.size() == 1) return own;
   constexpr size_t kMostReasonBytes = 1000;
@@ -262,7 +262,7 @@ Status WorldJoiner::AgreeToGoOn(MpiWorld& world, const Status& own, TimePoint de
   return own;
 }
 
-// All ranks come to the same end here: they go on with the agents they have, or take new ones.
+// All ranks decide alike here: they keep the agents they have, or start new ones.
 Status WorldJoiner::UseAgentOf(MpiWorld& world, TimePoint deadline) {
   if (world.size() == 1) {
     return job_ == kAlone ? Status::Ok() : Use(kAlone, std::make_unique<SoloBootstrap>());

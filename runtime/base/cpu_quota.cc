@@ -25,9 +25,9 @@ bool Holds(std::string_view list, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// A mounted hierarchy of groups.
+// A mounted cgroup hierarchy.
 struct Mount {
-  std::string_view root, folder;  // which of its groups is at which folder
+  std::string_view root, folder;  // the group that is mounted at that folder
   bool version2 = false;
 };
 
@@ -59,8 +59,8 @@ std::string_view GroupIn(const Mount& mount, std::string_view proc_cgroup) {
   return "";
 }
 
-// Below the mount's folder. In a container the group may be named as the machine names it, though
-// only the container's own part is mounted: then the mount is the group.
+// Below the mount's folder. In a container the group may have the host's name for it, though only
+// the container's own part is mounted: then the mount is the group.
 std::string_view Below(const Mount& mount, std::string_view group) {
   if (mount.root != "/") {
     const bool inside = group.starts_with(mount.root) &&

@@ -49,7 +49,7 @@ class ProgramLog {
   spdlog::logger logger_{"hvd", sink_};
 };
 
-// Leaked on purpose: lines may be written by threads that outlive static destructors.
+// Leaked on purpose: threads that outlive static destructors may write lines.
 ProgramLog& TheLog() {
   static auto* log = new ProgramLog;
   return *log;

@@ -19,7 +19,7 @@ Status CannotBeWritten(const std::string& path, int error) {
   return InvalidArgument(path + " cannot be written: " + std::strerror(error));
 }
 
-// Of an open link.
+// The target of an open link.
 std::string TargetOf(int link) {
   char target[PATH_MAX];
   const ssize_t length = ::readlinkat(link, "", target, sizeof target);
@@ -32,7 +32,8 @@ Result<std::string> PathForOutput(const std::string& path) {
   constexpr int kMostLinks = 8;
   std::string now = path;
   for (int links = 0; links < kMostLinks; ++links) {
-    // The link itself is held: nobody can exchange it between the look at its owner and its target.
+    // Opens the link itself, so that it cannot be exchanged between the check of its owner and the
+    // read of its target.
     const UniqueFd held(::open(now.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat info {};
     if (!held.valid() || ::fstat(held.get(), &info) != 0 || !S_ISLNK(info.st_mode)) return now;
@@ -52,7 +53,7 @@ Result<std::string> PathForOutput(const std::string& path) {
 
 UniqueFd OpenRegularFile(int folder, const char* name, int flags, mode_t mode) {
   constexpr int kAlways = O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  // Emptied only once it is known to be a regular file.
+  // Truncated only once it is known to be a regular file.
   UniqueFd file(::openat(folder, name, kAlways | O_WRONLY | (flags & ~O_TRUNC), mode));
   struct stat info {};
   if (!file.valid() || ::fstat(file.get(), &info) != 0) return UniqueFd();

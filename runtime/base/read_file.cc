@@ -32,7 +32,8 @@ Status TooSlow(const ReadLimits& limits) {
 
 Result<std::string> ReadFileWithin(const std::string& path, const ReadLimits& limits) {
   const TimePoint end = SteadyNow() + limits.time;
-  // A pipe that nobody writes to would hold up open(), a terminal could become ours.
+  // open() of a pipe without a writer would block, and a terminal could become our controlling
+  // terminal.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return CannotBeRead(errno);
   struct stat info {};

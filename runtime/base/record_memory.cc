@@ -42,7 +42,7 @@ constexpr size_t BytesOf(size_t size_class) {
 }
 constexpr size_t kClasses = ClassOf(kLargest) + 1;
 
-// ClassOf never falls, so what it does at the bounds of the classes it does in between.
+// ClassOf is monotonic, so checking the bounds of the classes is enough.
 constexpr bool ClassesAreTight() {
   for (size_t size_class = 0; size_class < kClasses; ++size_class) {
     const size_t bytes = BytesOf(size_class);
@@ -107,7 +107,7 @@ class Arena {
     if (FreeBlock*& first = free_[ClassOf(bytes)]; first != nullptr) {
       return std::exchange(first, first->next);
     }
-    if (left_ < size) {  // what is left of the former slab, less than kLargest, is given up
+    if (left_ < size) {  // the rest of the former slab, less than kLargest, is wasted
       next_ = static_cast<std::byte*>(Map(kSlab));
       left_ = kSlab;
       usage_.mapped += kSlab;
@@ -123,7 +123,7 @@ class Arena {
   size_t left_ HVD_GUARDED_BY(mutex_) = 0;
 };
 
-// Never destroyed: threads may free records while the process ends.
+// Never destroyed: threads may free records while the process exits.
 Arena& TheArena() {
   static Arena* const arena = new Arena;
   return *arena;

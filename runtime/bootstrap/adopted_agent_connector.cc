@@ -32,8 +32,9 @@
 namespace hvd {
 namespace {
 
-// Each one lost means that another rank won, or that an agent is ending. On a busy machine the
-// winner may be off its core for long: after the quick ones, each is a millisecond later.
+// Each failed attempt means that another rank won, or that an agent is ending. On a busy machine
+// the winner may be off its core for long: after the first quick attempts, each one comes a
+// millisecond later.
 constexpr int kQuickElections = 100, kMaxElections = 20'000;
 
 void AwaitElection(int lost) {
@@ -44,8 +45,8 @@ void AwaitElection(int lost) {
   }
 }
 
-// A launcher that gives its job no name is told from others by the process that started the ranks:
-// the maker of their PMI socket, else their parent. A pid alone could come again.
+// If a launcher does not name its job, it is identified by the process that started the ranks: the
+// creator of their PMI socket, else their parent. A pid alone could be reused.
 std::string StarterOfThisProcess() {
   pid_t starter = ::getppid();
   ucred maker{};
@@ -117,7 +118,7 @@ Status AdoptedAgentConnector::Introduce(int socket) const {
   hello.rank = rank_.rank;
   hello.size = rank_.size;
   Status sent = SendLink(socket, hello);
-  // One rank of the host is enough.
+  // One rank of the host sends it.
   const std::vector<RankRun>& runs = rank_.layout;
   for (size_t at = 0; sent.ok() && rank_.local_rank == 0 && at < runs.size();
        at += kMaxRunsPerMessage) {
@@ -127,7 +128,8 @@ Status AdoptedAgentConnector::Introduce(int socket) const {
   return sent;
 }
 
-// Once in a process: ranks that meet by a server tell it all they know, unless they share a secret.
+// Once per process: ranks that meet through a server send it everything they know, unless they
+// share a secret.
 void AdoptedAgentConnector::WarnOfOpenKey() const {
   static std::once_flag once;
   if (!secret_.empty() || rank_.rank != 0 || rank_.store.empty() || rank_.local_size == rank_.size)
@@ -169,7 +171,7 @@ Result<UniqueFd> AdoptedAgentConnector::Open() {
                  "; is it being killed again and again?");
 }
 
-// The process that is started makes the agent and ends, so that the agent is not a child of this
+// The process started here starts the agent and exits, so that the agent is not a child of this
 // rank.
 Status AdoptedAgentConnector::StartAgent(UniqueFd listener) const {
   std::vector<std::string> arguments = AdoptArguments(rank_, job_id_);

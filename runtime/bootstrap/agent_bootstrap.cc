@@ -13,7 +13,7 @@
 namespace hvd {
 namespace {
 
-// The layout is the only thing here that another rank's numbers depend on.
+// The layout is the only thing here on which another rank's numbers depend.
 Status SetPlaces(const std::vector<RankRun>& runs, World* world) {
   Result<std::vector<RankPlace>> places = PlacesOf(runs, world->size);
   if (!places.ok()) return Internal("the agent sent " + places.status().message());
@@ -41,7 +41,7 @@ Status AttachPage(UniqueFd fd, uint64_t bytes, World* world) {
   if (page.local_size() != world->local_size || world->local_rank >= world->local_size) {
     return Internal("the agent's job page is for another number of ranks");
   }
-  // The header is the agent's: a stray write into it is to end the rank that makes it, at that very
+  // The header belongs to the agent: a stray write into it ends the rank that makes it, at that
   // instruction.
   if (::mprotect(mapped->memory.data(), kHeaderBytes, PROT_READ) != 0)
     return SystemError("protecting the header of the job page", errno);

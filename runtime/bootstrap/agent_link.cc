@@ -37,8 +37,8 @@ Status AwaitReadable(int fd, TimePoint deadline) {
 
 Status AgentLink::Connect() {
   if (socket_.valid()) return Status::Ok();
-  // The heap of this process would go on to name segments that a later link or another agent does
-  // not know.
+  // Otherwise the heap of this process would keep naming segments that a later link or another
+  // agent does not know.
   if (shares_memory_) {
     return Aborted(
         "the agent of this host is gone, and with it the memory that this process shared; start "
@@ -58,8 +58,8 @@ Status AgentLink::SendLocked(const LinkMessage& message) {
   return sent;
 }
 
-// A thread that sleeps on the socket closes it when it wakes: the number must not be used again
-// under it.
+// A thread that sleeps on the socket closes it when it wakes: its descriptor number must not be
+// reused meanwhile.
 void AgentLink::Lose(Status why) {
   lost_ = std::move(why);
   if (reading_) {
@@ -69,7 +69,7 @@ void AgentLink::Lose(Status why) {
   }
 }
 
-// Until `ready`, which is asked with the lock held.
+// Until `ready`, which is called with the lock held.
 Status AgentLink::Await(TimePoint deadline, const std::function<bool()>& ready) {
   while (!ready()) {
     if (!socket_.valid()) return lost_.ok() ? Aborted("the agent of this host is gone") : lost_;
@@ -183,7 +183,7 @@ Result<ReceivedLink> AgentLink::AskForSegment(const LinkMessage& question) {
   Status status = Await(SteadyNow() + kAnswerDeadline,
                         [this]() HVD_REQUIRES(mutex_) { return !segments_.empty(); });
   if (status.code() == Code::kInProgress) {
-    // A later answer must not be taken for that to a later question.
+    // A late answer must not be taken for the answer to a later question.
     Lose(
         Aborted("the agent of this host did not answer for 30 s; it is stopped, or its host is "
                 "overloaded"));

@@ -13,7 +13,7 @@
 namespace hvd {
 namespace {
 
-// Steps that are no srun: the shell of sbatch, of an interactive salloc, and the like.
+// Steps without an srun: the shell of sbatch, of an interactive salloc, and similar ones.
 constexpr uint32_t kFirstSpecialStep = 0xfffffff0;
 
 // "3,1" or "2(x3),1": the tasks of one node of a step.
@@ -46,14 +46,15 @@ constexpr LauncherEnv kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_W
                                   "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr LauncherEnv kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
                               "MPI_LOCALNRANKS"};
-// Whoever starts processes by torch.distributed's rules has set these; torchrun also its run.
+// Every launcher that follows torch.distributed's conventions sets these; torchrun also sets its
+// run id.
 constexpr LauncherEnv kTorchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK",
                                    "LOCAL_WORLD_SIZE"};
 constexpr const char* kTorchrunRun = "TORCHELASTIC_RUN_ID";
 constexpr const char* kStoreAddress = "HOROVOD_GLOO_RENDEZVOUS_ADDR";
 constexpr const char* kStorePort = "HOROVOD_GLOO_RENDEZVOUS_PORT";
 
-// The carrier that the user wants for the world.
+// The carrier that the user requests for the world.
 enum class Carrier { kAny, kGloo, kMpi };
 
 class Chooser {
@@ -80,7 +81,7 @@ class Chooser {
   Status CheckSame(const ExternalRank& chosen, const LauncherEnv& other) const;
   bool NamesStore() const { return Has(kStoreAddress) || Has(kStorePort); }
   Status SetStore(ExternalRank* rank) const;
-  // Nothing else can tell where the ranks on other hosts are.
+  // Nothing else shows where the ranks on other hosts are.
   bool NeedsMpi(const ExternalRank& r) const {
     return carrier_ == Carrier::kAny && r.local_size < r.size && !NamesStore();
   }
@@ -93,7 +94,7 @@ class Chooser {
   Carrier carrier_ = Carrier::kAny;
 };
 
-// One number of a group of variables; `other` is one that is set, for the sentence.
+// One number of a group of variables; `other` is one that is set, for the error message.
 Result<uint32_t> Chooser::Number(const char* name, const char* other) const {
   std::optional<std::string> text = Text(name);
   if (!text) {
@@ -148,7 +149,7 @@ Result<ExternalRank> Chooser::ReadSlurm() const {
   Result<ExternalRank> r = Read({"srun", "SLURM_PROCID", tasks, "SLURM_LOCALID", "SLURM_NODEID"});
   if (!r.ok() || r->size == 1) return r;
   std::string list = Text("SLURM_STEP_TASKS_PER_NODE").value_or("");
-  // Read put the number of the node there.
+  // Read stored the number of the node there.
   std::optional<uint32_t> local_size = TasksOfNode(list, r->local_size);
   if (!local_size) {
     return InvalidArgument(
@@ -173,7 +174,8 @@ Result<ExternalRank> Chooser::ReadTorchrun() const {
   return r;
 }
 
-// Horovod's variables lead; but a process with two different ranks belongs to nobody.
+// Horovod's variables have precedence; but a process with two different ranks belongs to no
+// launcher.
 Status Chooser::CheckSame(const ExternalRank& chosen, const LauncherEnv& other) const {
   if (!Speaks(other)) return Status::Ok();
   Result<ExternalRank> also = Read(other);
@@ -226,7 +228,7 @@ Status Chooser::SetCarrier() {
   return Status::Ok();
 }
 
-// MPI may know of ranks that the environment says nothing of.
+// MPI may know of ranks that the environment does not show.
 Result<DetectedLaunch> Chooser::NoLauncher() const {
   if (carrier_ != Carrier::kMpi) return DetectedLaunch(Standalone{});
   ExternalRank rank;
@@ -289,7 +291,7 @@ Result<DetectedLaunch> Chooser::Choose() {
   if (Has(kTorchrunRun) && Has("RANK")) return Complete(ReadTorchrun());
   if (Speaks(kOpenMpi)) {
     Result<ExternalRank> r = Read(kOpenMpi);
-    // The address of the daemon of this host tells two mpiruns with one namespace apart.
+    // The address of this host's daemon distinguishes two mpiruns with the same namespace.
     if (r.ok()) {
       r->job = "openmpi " + Text("PMIX_NAMESPACE").value_or("") + " " +
                Text("PMIX_SERVER_URI2").value_or(Text("OMPI_MCA_orte_hnp_uri").value_or(""));

@@ -17,7 +17,7 @@ Result<Operation*> Admission::Admit(const RequestSpec& spec, uint64_t call) {
   return AdmitNamed(*set, active, call);
 }
 
-// Under the name that the engine makes where the caller gave none, or one of its own for a join.
+// Under the name that the engine makes if the caller gave none, or a name of its own for a join.
 Result<Operation*> Admission::AdmitNamed(ProcessSet* set, const RequestSpec& spec, uint64_t call) {
   const bool join = spec.collective == Collective::kJoin;
   if (!spec.unnamed && !join) return AdmitOn(set, spec, call);
@@ -34,7 +34,7 @@ Result<Operation*> Admission::AdmitNamed(ProcessSet* set, const RequestSpec& spe
   return AdmitOn(set, named, call);
 }
 
-// The set whose members take part; an error where this rank cannot use it.
+// The set whose members take part; an error if this rank cannot use it.
 Result<ProcessSet*> Admission::SetOf(const RequestSpec& spec) const {
   ProcessSet* world = &sets_.world();
   if (spec.collective == Collective::kAddProcessSet) {
@@ -64,11 +64,11 @@ Result<ProcessSet*> Admission::SetOf(const RequestSpec& spec) const {
 
 Result<Operation*> Admission::AdmitOn(ProcessSet* set, const RequestSpec& spec, uint64_t call) {
   const int32_t domain = NameTable::DomainOf(spec.collective, spec.process_set);
-  // A name that does not come again has no place in the order of those that do.
+  // A name that does not recur has no place in the order of those that do.
   TensorName* name =
       spec.unnamed ? names_.Find(domain, spec.name) : names_.FindOwn(domain, spec.name);
-  // A training step repeats the requests of the one before: their details were checked and sent to
-  // the peers then.
+  // A training step repeats the requests of the previous one: their details were checked and sent
+  // to the peers then.
   const bool repeated = name != nullptr && name->own_detail_known &&
                         Describes(name->own_detail, spec, set->group.size());
   Status checked = repeated ? CheckRepeated(spec, set->group) : CheckRequest(spec, set->group);
@@ -93,7 +93,7 @@ Operation* Admission::Adopt(TensorName* name, const RequestSpec& spec, uint64_t 
 void Admission::Commit(Operation* op, const RequestSpec& spec) {
   op->name->operation = op;
   ++op->set->in_flight;
-  // Not before: a refusal may concern this rank only, and the ranks have to count alike.
+  // Not before: a refusal may concern only this rank, and the ranks have to count alike.
   if (spec.unnamed) ++op->set->unnamed;
 }
 

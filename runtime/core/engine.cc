@@ -70,7 +70,7 @@ Status Engine::Run(const RequestSpec& spec, Duration timeout, Handle* handle) {
       state_.finished.RetireUpTo(call);
       return Status::Ok();
     }
-    express_.FallBack();  // that of a thread that came in meanwhile
+    express_.FallBack();  // the round of a thread that entered meanwhile
   } else {
     Result<Operation*> op = SubmitLocked(spec, call, waits);
     state_.finished.RetireUpTo(call - 1);
@@ -108,7 +108,7 @@ Result<Operation*> Engine::SubmitLocked(const RequestSpec& spec, uint64_t call, 
   Operation* op = *admitted;
   peers_.NoteSubmitted(static_cast<uint32_t>(spec.collective), op->name->text);
   trace_.Admitted(op);
-  // Where a waiting rank gives its core away at once, not every rank has one.
+  // If a waiting rank yields at once, there are fewer cores than ranks.
   if (Status prepared = executor_.Prepare(op, spec, caller_waits && Policy().spins > 0);
       !prepared.ok()) {
     admission_.Cancel(op);
@@ -139,7 +139,7 @@ void Engine::NoteCommit() {
   trace_.Committed();
 }
 
-// A rank that submits last finds the announcements of all others of its host.
+// The last rank of a host to submit finds the announcements of all others.
 void Engine::CountIfLast(const Operation& op) {
   if (!op.started) progress_.Communicate();
   if (op.started) trace_.CountLast();

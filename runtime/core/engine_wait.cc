@@ -1,4 +1,4 @@
-// Progress and waiting: spinning, giving the core away, sleeping.
+// Progress and waiting: spinning, yielding, sleeping.
 #include <sched.h>
 
 #include <algorithm>
@@ -17,17 +17,17 @@ namespace hvd {
 namespace {
 
 constexpr int64_t kSleepNs = 100'000'000;
-// A device that is done rings no bell.
+// A device does not ring a bell when it is done.
 constexpr int64_t kDeviceSleepNs = 100'000;
-// For other hosts: a shutdown by another thread may have to wait as long.
+// For other hosts: a shutdown by another thread may have to wait that long.
 constexpr Duration kHostsSleep = std::chrono::milliseconds(20);
-// A wait that is shorter is no news.
+// Shorter waits are not recorded.
 constexpr Duration kNotedAfter = std::chrono::milliseconds(100);
-// Less than the time between two looks of the runtime thread.
+// Less than the interval between two checks of the runtime thread.
 constexpr Duration kLeftAloneAfter = std::chrono::milliseconds(50);
-// A pause can take longer than a peer that is about to answer, so the first turns have none.
+// A pause can take longer than a peer that is about to answer, so the first polls have none.
 constexpr uint32_t kEagerSpins = 50;
-// A look at other hosts is a system call or two.
+// Polling other hosts costs a system call or two.
 constexpr uint32_t kCostOfHosts = 32;
 
 }  // namespace
@@ -64,11 +64,11 @@ Status Engine::WaitLocked(Handle handle, Duration timeout, OperationResult* resu
   Result<Operation*> waited = WaitDone(handle, timeout, looked);
   --waiting_;
   trace_.WaitEnded(noted);
-  // This thread also works for the other operations that have started: peers may wait for them.
+  // This thread also advances the other started operations: peers may wait for them.
   if (!progress_.idle()) progress_.AdvanceOthers(nullptr);
   if (!progress_.idle()) hosts_.Rest();
   state_.finished.RetireUpTo(call);
-  // A wait that goes on in another call is still the same one.
+  // A wait that continues in another call is still the same one.
   if (waited.ok() || waited.status().code() != Code::kInProgress) waits_.EndWait();
   if (!waited.ok()) return waited.status();
   Operation* op = *waited;
@@ -144,7 +144,7 @@ std::optional<EndedOperation> Engine::PopEnded() {
   return ended;
 }
 
-// One that has a callback is awaited by a thread that looks for any such operation.
+// A thread that waits for an operation with a callback accepts any such operation.
 bool Engine::IsOver(const Operation& op) const {
   return op.done || (op.callback.function != nullptr && state_.callbacks.has_done());
 }
@@ -168,10 +168,10 @@ WaitPolicy Engine::Policy() const {
           ChosenOr(tuned->yields, options_.wait.yields)};
 }
 
-// True when the operation was done while this thread spun.
+// True if the operation completed while this thread was spinning.
 bool Engine::SpinFor(Operation* op) {
   uint32_t spins = Policy().spins;
-  const bool attends = hosts_.IsFor(*op);  // a look at all that is pending: once
+  const bool attends = hosts_.IsFor(*op);  // polls everything that is pending: once
   if (attends) spins /= kCostOfHosts;
   for (uint32_t spin = 0;; ++spin) {
     if (Check(op) || (attends && hosts_.Attend(op))) return true;
@@ -181,8 +181,8 @@ bool Engine::SpinFor(Operation* op) {
   }
 }
 
-// Where this rank waits for one operation and nothing else, and that for other hosts: sleeps until
-// something comes from them, since nothing of this host is awaited. False: it must wait otherwise.
+// If this rank waits for one operation only, and that for other hosts: sleeps until something
+// arrives from them, since nothing on this host is awaited. False: use another wait.
 bool Engine::WaitForHosts(Operation* op, TimePoint deadline) {
   Attendance* attendance = hosts_.AlonePending(*op);
   if (attendance == nullptr) return false;
@@ -199,7 +199,7 @@ bool Engine::WaitForHosts(Operation* op, TimePoint deadline) {
   return waited;
 }
 
-// Gives the core away, and sleeps if that brought nothing.
+// Yields the core, and sleeps if that did not help.
 void Engine::Idle(Operation* op, TimePoint deadline, uint32_t yields) {
   const Handle handle = op->handle();
   for (uint32_t i = 0; i < yields; ++i) {
@@ -254,7 +254,7 @@ bool Engine::TryProgress() {
   MutexLock lock(mutex_, std::adopt_lock);
   if (express_.open()) return false;  // its thread comes back at once
   progress_.Communicate();
-  // Devices work while the application computes, so what is ready is given to them meanwhile.
+  // Devices work while the application computes, so ready work is enqueued meanwhile.
   const bool at_work = options_.devices != nullptr && progress_.AdvanceDevices();
   if (IsLeftAlone()) progress_.AdvanceOthers(nullptr);
   return at_work || progress_.has_unsent();
@@ -271,7 +271,7 @@ bool Engine::IsLeftAlone() {
 void Engine::Close(std::string reason) {
   MutexLock lock(mutex_);
   express_.FallBack();
-  // Peers may be at work on the memory of this rank: let them finish before it goes away.
+  // Peers may be using the memory of this rank: lets them finish before it goes away.
   const TimePoint deadline = clock_.Now() + options_.last_work;
   while (!progress_.idle() && progress_.closed().ok() && clock_.Now() < deadline) {
     progress_.MakeProgress();

@@ -25,7 +25,7 @@ Status Executor::Prepare(Operation* op, const RequestSpec& spec, bool caller_wai
   return Status::Ok();
 }
 
-// The call of the part is that of its name, without what only this rank knows.
+// The call of the part is that of its name, without what is known only to this rank.
 Status Executor::PreparePart(Operation* op, OperationTensor* part, const TensorSpec* tensor) {
   part->result.made_output = nullptr;
   part->result.received_splits.clear();

@@ -13,16 +13,16 @@
 namespace hvd {
 namespace {
 
-// As many looks without a pause as in other waits.
+// As many polls without a pause as in other waits.
 constexpr uint32_t kEagerLooks = 50;
 
-// Bytes that a member puts into its announcement of an exchange.
+// Bytes that a member sends with its announcement of an exchange.
 size_t PayloadOf(const CollectiveCall& call, uint32_t member) {
   const bool silent = call.collective == Collective::kBroadcast && member != call.root;
   return silent ? 0 : call.bytes();
 }
 
-// Every member brings as much as this rank, and gives as much to each.
+// Every member sends as much as this rank, and as much to each.
 bool AreEqual(const TensorName& name) {
   if (name.own_detail.parts.empty()) return true;
   const TensorDetail& own = name.own_detail.parts[0];
@@ -57,14 +57,14 @@ bool Express::Begin(const RequestSpec& spec, uint64_t call) {
   return true;
 }
 
-// Nothing is under way on this rank that a round has to take into account.
+// Nothing is in flight on this rank that a round has to take into account.
 bool Express::IsQuiet() const {
   return progress_.closed().ok() && progress_.idle() && !progress_.has_unsent() &&
          !state_.joins.any() && !state_.rounds.any_gone() && !trace_.wants_waits() &&
          !peers_.broken();
 }
 
-// The name was agreed before, nobody has begun this round, and it needs one exchange only.
+// The name was agreed before, this round has not begun anywhere, and it needs only one exchange.
 bool Express::CanTake(TensorName* name, const RequestSpec& spec) const {
   using enum TensorName::Express;
   if (!name->agreed || !name->own_detail_known || name->own_number == TensorName::kNoNumber)
@@ -79,7 +79,7 @@ bool Express::CanTake(TensorName* name, const RequestSpec& spec) const {
          (spec.tensor.output != nullptr || name->calls[0].count == 0);
 }
 
-// False when there is no room in the stream.
+// False if there is no room in the stream.
 bool Express::Announce(const TensorName& name, const RequestSpec& spec) {
   if (peers_.size() == 1) return true;
   const CollectiveCall& call = name.calls[0];
@@ -142,8 +142,8 @@ Express::Observation Express::Observe() {
   return Combine() ? Observation::kDone : Observation::kOther;
 }
 
-// All members have announced the round, and their payloads lie in the streams. False where the
-// backend refuses it, as it will do again on the normal path.
+// All members have announced the round, and their payloads are in the streams. False if the backend
+// refuses it, as it will again on the normal path.
 bool Express::Combine() {
   CollectiveCall& call = name_->calls[0];
   call.input = spec_->tensor.input;
@@ -170,9 +170,9 @@ void Express::BecomeOperation() {
   admission_.Commit(op, *spec_);
   trace_.Submitted(op, op->set->in_flight == 1);
   *fallback_ = op->handle();
-  // Not to be expected of an exchange; but the peers know of this round.
+  // An exchange is not expected to fail; but the peers know of this round.
   if (!prepared.ok()) return progress_.EndWorld(EndCause::kFailure, prepared.message());
-  if (peers_.size() == 1) return progress_.Launch(op, *spec_);  // nobody else announces it
+  if (peers_.size() == 1) return progress_.Launch(op, *spec_);  // no one else announces it
   op->sent = true;
 }
 

@@ -7,7 +7,7 @@
 namespace hvd {
 namespace {
 
-// Of all tensors of an operation.
+// Total over all tensors of an operation.
 constexpr size_t kSmallBytes = 256 * 1024;
 
 }  // namespace

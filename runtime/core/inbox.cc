@@ -83,9 +83,9 @@ Inbox::Reading Inbox::Damaged(uint32_t peer, const Status& what) {
   return Reading::kFailed;
 }
 
-// kWait when the round before this one, of the same name, is not over on this rank, when the
-// process set is not added here yet, or when the peer has come out of a join that is not over here.
-// In each case the peer is ahead of this rank, so everything that this rank needs is on its way.
+// kWait if the previous round of this name is not over on this rank, if the process set is not
+// added here yet, or if the peer has left a join that is not over here. In each case the peer is
+// ahead of this rank, so everything that this rank needs is in flight.
 Inbox::Reading Inbox::ReadRequest(uint32_t peer, std::span<const std::byte> message,
                                   Arrival* arrival) {
   if (joins_.any() && joins_.Has(peer)) return Reading::kWait;
@@ -100,7 +100,7 @@ Inbox::Reading Inbox::ReadRequest(uint32_t peer, std::span<const std::byte> mess
     return Damaged(peer, InvalidArgument("a request with an unknown number"));
   }
   const TensorName* name = arrival->name;
-  // Of a process set that this rank is no member of, or that was removed.
+  // Of a process set that this rank is not a member of, or that was removed.
   if (name == nullptr || name->set == nullptr) return Reading::kIgnore;
   return Enter(peer, request, arrival);
 }
@@ -128,7 +128,7 @@ Inbox::Reading Inbox::Define(uint32_t peer, const IncomingRequest& request) {
     return Damaged(peer, InvalidArgument("a request that does not fit its process set"));
   }
   TensorName* name = names_.Find(domain, text);
-  // The round under way still needs the former detail.
+  // The current round still needs the former detail.
   if (name != nullptr && name->here[member] != 0 && !rounds_.Unsatisfiable(*name)) {
     return Reading::kWait;
   }
@@ -150,7 +150,7 @@ Inbox::Reading Inbox::Enter(uint32_t peer, const IncomingRequest& request, Arriv
     return Damaged(peer, InvalidArgument("a request with too many or too few offers"));
   }
   if (name->here[member] != 0) {
-    // No rank waits for a round that can never be complete.
+    // Prevents ranks from waiting for a round that can never be complete.
     return rounds_.Unsatisfiable(*name) ? Reading::kIgnore : Reading::kWait;
   }
   if (name->domain == NameTable::kJoinDomain && rounds_.SetsAreChanging(peer)) {

@@ -10,7 +10,7 @@
 namespace hvd {
 namespace {
 
-// Every rank comes to the same error by itself.
+// Every rank arrives at the same error by itself.
 bool SameEverywhere(const Status& status) {
   return status.code() == Code::kUnsupported || status.code() == Code::kInvalidArgument;
 }
@@ -32,7 +32,7 @@ ProgressEngine::ProgressEngine(Peers& peers, EngineState& state, Executor& execu
 
 void ProgressEngine::Launch(Operation* op, const RequestSpec& spec) {
   const Rounds& rounds = state_.rounds;
-  // A join is announced even so: the other ranks go on without this one.
+  // A join is announced anyway: the other ranks continue without this one.
   const bool join = spec.collective == Collective::kJoin;
   if (rounds.any_gone() && !join && rounds.Unsatisfiable(*op->name)) return FailUnsatisfiable(op);
   if (spec.collective == Collective::kRemoveProcessSet) {
@@ -103,7 +103,7 @@ void ProgressEngine::Start(TensorName* name) {
   if (join) op->parts[0].call.root = group.local_to_group[Joins::LastJoined(*name)];
   Status agreed = join ? Status::Ok() : state_.rounds.Agree(name);
   if (!agreed.ok() && group.on_one_host()) {
-    // All ranks find the disagreement, so none of them works on the memory of this rank.
+    // All ranks detect the disagreement, so none of them uses the memory of this rank.
     name->ClearRound();
     return completion_.Complete(op, std::move(agreed), false);
   }
@@ -153,7 +153,7 @@ void ProgressEngine::NoteJoined(uint32_t peer) {
   CompleteRounds();
 }
 
-// With one more rank that has joined, rounds may be complete.
+// With one more joined rank, rounds may be complete.
 void ProgressEngine::CompleteRounds() {
   TensorName* join = nullptr;
   for (TensorName* name : state_.names.All()) {
@@ -181,8 +181,8 @@ void ProgressEngine::FinishJoin(Operation* op) {
 
 // ---- failures
 
-// The backend failed after all ranks have agreed. Where it failed on this rank alone, the others
-// would wait for it for ever.
+// The backend failed after all ranks had agreed. If it failed on this rank alone, the others would
+// wait for it forever.
 void ProgressEngine::FailHere(Operation* op, const Status& status) {
   if (peers_.broken() && !SameEverywhere(status)) {  // the reason, and the others know it
     return completion_.Complete(op, Aborted(peers_.broken_text()), true);
@@ -206,12 +206,12 @@ void ProgressEngine::EndWorld(EndCause cause, std::string reason) {
 }
 
 void ProgressEngine::Close(std::string reason) {
-  // The remaining operations fail at this rank's own wish, and not because of other ranks.
+  // The remaining operations fail because this rank leaves, not because of other ranks.
   completion_.Close(Aborted(std::move(reason)));
   FailAll(closed());
 }
 
-// A rank that dies right after an operation has done its part in it: where that is all that was
+// A rank that dies right after an operation has done its part in it: if that was all that was
 // missing here, the operation is complete here, too.
 void ProgressEngine::FinishBroken() {
   Receive();
@@ -219,7 +219,7 @@ void ProgressEngine::FinishBroken() {
   if (closed().ok()) FailAll(Aborted(peers_.broken_text()));
 }
 
-// A peer that has received an announcement of this rank may be at work on its memory, now or later.
+// A peer that has received an announcement of this rank may be using its memory, now or later.
 void ProgressEngine::FailAll(const Status& status) {
   if (closed().ok()) {
     completion_.Close(status);
@@ -250,8 +250,8 @@ void ProgressEngine::FailWhatNeedsLeavers() {
 }
 
 // Other hosts have to learn that this rank has joined, although its host never joins as a whole:
-// they go on without it. So such a join is started like any other, and fails by their word. Not
-// before all that this rank has announced: they would settle that without it.
+// they continue without it. So such a join is started like any other, and fails by their decision.
+// Not before all that this rank has announced: they would complete that without it.
 void ProgressEngine::AbortJoin() {
   TensorName* join = state_.names.Find(NameTable::kJoinDomain, NameTable::kJoinName);
   if (join == nullptr || join->operation == nullptr) return;

@@ -7,7 +7,7 @@
 
 namespace hvd {
 
-// The name was told before, or is told here.
+// The name was recorded before, or is recorded here.
 void TraceLog::WriteActivities(Operation* op) {
   TensorName& name = *op->name;
   if (!op->activities->all().empty() && !recorder_.HasName(name.trace))
@@ -64,7 +64,7 @@ void TraceLog::Link(uint32_t rank, uint64_t bytes, uint32_t busy_us) {
                    .status = busy_us});
 }
 
-// Rare, and of a job that may end: also where nobody wants all.
+// Rare, and in a job that may end: also recorded if full tracing is off.
 void TraceLog::Stalled(const Operation& op, Duration waited) {
   if (!recorder_.on()) return;
   TensorName& name = *op.name;

@@ -8,7 +8,7 @@ namespace hvd {
 namespace {
 
 #if defined(__x86_64__)
-// __builtin_cpu_supports("f16c") is not known to every clang.
+// Some versions of clang do not know __builtin_cpu_supports("f16c").
 bool HasF16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;

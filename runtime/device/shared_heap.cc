@@ -20,8 +20,8 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr uint64_t kMinimumSegment = 4ull << 20;
 constexpr uint64_t kPage = 4096;
-constexpr size_t kLargest =
-    size_t{1} << 46;  // half of what x86-64 can map; so that no sum below wraps around
+constexpr size_t kLargest = size_t{1}
+                            << 46;  // half of what x86-64 can map, so that no sum below overflows
 
 Result<UniqueFd> Duplicate(int fd) {
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
@@ -70,7 +70,7 @@ SharedHeap::~SharedHeap() {
   for (void* memory : private_) std::free(memory);
 }
 
-// First fit: tensors of one model are allocated once and kept, so that fragmentation stays small.
+// First fit: tensors of one model are allocated once and kept, so fragmentation stays low.
 void* SharedHeap::AllocateIn(Segment& segment, size_t bytes, Until until) {
   for (auto it = segment.free.begin(); it != segment.free.end(); ++it) {
     auto [offset, available] = *it;

@@ -29,7 +29,7 @@ Status CheckNumbers(const std::vector<RankPlace>& places) {
 
 namespace {
 
-// Each on one host.
+// Runs that are each on one host.
 std::vector<RankRun> SingleRunsOf(const std::vector<RankPlace>& places) {
   std::vector<RankRun> runs;
   for (const RankPlace& place : places) {

@@ -134,7 +134,7 @@ Result<UniqueFd> ListenLinkIfFree(const std::string& abstract_name) {
   return fd;
 }
 
-// The kernel notes who listens when it is told to, and shows that to those who connect.
+// The kernel records the listener's credentials at listen(), and shows them to those who connect.
 Status ListenInOwnName(int listener) {
   if (::listen(listener, SOMAXCONN) == 0) return Status::Ok();
   return SystemError("listening for workers in place of another process", errno);

@@ -99,7 +99,7 @@ Status RecordOpener::Open(std::string_view wire, std::string& plain) {
                            plain.data() + start, held_.data() + kLengthBytes + length);
     held_.clear();
     if (broken_) {
-      plain.resize(start);  // what did not prove itself is seen by nobody
+      plain.resize(start);  // unauthenticated bytes are never shown to a caller
       return NotGenuine();
     }
   }

@@ -9,11 +9,11 @@
 namespace hvd {
 namespace {
 
-// Frames are numbered only when they go to the wire; a short wire lets control overtake waiting
-// logs.
+// Frames are numbered only when they are written to the connection; with few of them in flight,
+// control overtakes waiting logs.
 constexpr size_t kWireBytes = 128 * 1024;
-// The sender keeps what was not acknowledged, so the receiver speaks up at the latest after this
-// much.
+// The sender keeps unacknowledged frames, so the receiver acknowledges at the latest after this
+// many bytes.
 constexpr uint64_t kAckAfterBytes = 256 * 1024;
 
 }  // namespace
@@ -137,7 +137,7 @@ Status Stream::HandleHello(const Frame& frame) {
 
 Status Stream::HandleNumbered(Frame frame) {
   const FrameHeader& header = frame.header;
-  if (header.sequence <= received_) return Status::Ok();  // sent again, but it had arrived
+  if (header.sequence <= received_) return Status::Ok();  // resent, but it had arrived
   if (header.sequence != received_ + 1) return InvalidArgument("frames are missing in the stream");
   received_ = header.sequence;
   unacknowledged_bytes_ += frame.payload.size();
@@ -173,7 +173,7 @@ std::optional<StreamMessage> Stream::Next() {
 void Stream::ReturnCredit(size_t count) {
   log_returned_ += count;
   uint64_t grant = log_returned_ + options_.log_window_bytes;
-  // Every grant is a frame; a quarter of the window at a time keeps them few.
+  // Every grant is a frame; granting a quarter of the window at a time keeps them few.
   if (!greeted_ || grant - log_granted_ < options_.log_window_bytes / 4) return;
   log_granted_ = grant;
   ByteWriter writer;
@@ -188,7 +188,7 @@ void Stream::Acknowledge() {
 void Stream::Tick(TimePoint now) {
   now_ = now;
   if (now < NextTick()) return;
-  last_sent_ = now;  // also where there is nobody to send to: the next tick is later
+  last_sent_ = now;  // also without a connection: the next tick is later
   if (attached_) Put(FrameType::kHeartbeat, {});
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kSilent = "trouble.silent.", kEnding = "trouble.ending.",
                            kStalled = "trouble.stalled.", kStopped = "trouble.stopped.";
 
-// Numbers with dots between them, as many as are expected.
+// Numbers separated by dots, as many as are expected.
 std::optional<std::vector<uint32_t>> Numbers(std::string_view text, size_t expected) {
   std::vector<uint32_t> numbers;
   while (numbers.size() < expected) {

@@ -29,7 +29,7 @@ Status CheckOwner(const struct stat& file) {
 }
 
 Result<std::string> ReadSecret(const std::string& path) {
-  // A FIFO would wait for its writer.
+  // Opening a FIFO would block until there is a writer.
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts {};
   if (!file.valid() || ::fstat(file.get(), &facts) != 0) {
@@ -56,8 +56,8 @@ Result<std::string> Checked(const std::string& where, const Result<std::string>&
              where, secret->size(), kLeastSecret, kMostSecret));
 }
 
-// Two numbers of 16 hexadecimal digits. Under another launcher Open MPI fills the variable with
-// what anybody can guess, and mpirun alone sets the other one.
+// Two numbers of 16 hexadecimal digits. Under another launcher Open MPI fills the variable with a
+// guessable value, and only mpirun sets the other one.
 bool IsOfMpirun(const std::string& key, bool by_mpirun) {
   constexpr size_t kDigits = 16;
   return by_mpirun && key.size() == 2 * kDigits + 1 && key[kDigits] == '-' &&

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kWatchedPerThread = 127;  // futex_waitv takes 128; one is for stopping
 constexpr int64_t kLookAgainNs = 100'000'000;
-constexpr int64_t kPollNs = 1'000'000;  // where futex_waitv cannot be had
+constexpr int64_t kPollNs = 1'000'000;  // if futex_waitv is unavailable
 
 void WakeAll(std::atomic<uint32_t>* word) {
   ::syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -31,7 +31,7 @@ struct futex_waitv WaitEntry(const std::atomic<uint32_t>& word, uint32_t expecte
   return entry;
 }
 
-// Returns when one of the words differs from what was expected, or after a bounded time.
+// Returns when one of the words differs from its expected value, or after a bounded time.
 void WaitForChange(struct futex_waitv* entries, uint32_t count) {
   static const bool without = Without("futex_waitv");
   timespec deadline{};
@@ -42,7 +42,7 @@ void WaitForChange(struct futex_waitv* entries, uint32_t count) {
   long rc = -1;
   errno = ENOSYS;
   if (!without) rc = ::syscall(SYS_futex_waitv, entries, count, 0, &deadline, CLOCK_MONOTONIC);
-  // Any other error says that the call cannot be had: the kernel is older (5.16), or a seccomp
+  // Any other error means that the call is unavailable: the kernel is older (5.16), or a seccomp
   // filter refuses it.
   if (rc < 0 && errno != EAGAIN && errno != ETIMEDOUT && errno != EINTR) {
     timespec pause{0, kPollNs};
@@ -52,12 +52,12 @@ void WaitForChange(struct futex_waitv* entries, uint32_t count) {
 
 }  // namespace
 
-// The entry lies in private memory, the word in the page: the kernel only needs their fixed
+// The list entry is in private memory, the word in the page: the kernel only needs their fixed
 // distance.
 struct AliveMark::List {
   robust_list_head head{};
   robust_list entry{};
-  robust_list_head* former = nullptr;  // what the thread had registered before
+  robust_list_head* former = nullptr;  // the list the thread had registered before
 };
 
 AliveMark::AliveMark() : list_(std::make_unique<List>()) {}
@@ -89,14 +89,14 @@ void AliveMark::Release() {
   if (word_ == nullptr) return;
   word_->store(0, std::memory_order_release);
   list_->head.list.next = &list_->head.list;
-  // The kernel walks the registered list when the thread ends: by then ours may be gone.
+  // The kernel walks the registered list when the thread exits: by then ours may be gone.
   ::syscall(SYS_set_robust_list, list_->former, sizeof list_->head);
   WakeAll(word_);
   word_ = nullptr;
 }
 
-// A holder writes its thread's id with the waiters bit; the kernel replaces the id by the
-// owner-died bit.
+// A holder writes its thread id with the waiters bit; the kernel replaces the id by the owner-died
+// bit.
 AliveWord ReadAliveWord(uint32_t word) {
   constexpr uint32_t kWaiters = FUTEX_WAITERS, kDied = FUTEX_OWNER_DIED;
   if (word == 0) return AliveWord::kFree;

@@ -14,7 +14,7 @@ Result<uint32_t> CommitPoint::Commit(Duration timeout) {
   MutexLock lock(mutex_);
   HVD_RETURN_IF_ERROR(CheckWorld());
   uint64_t commit = std::exchange(waiting_at_, 0);
-  // Before the look at `hold`, in the one order that this and HoldCommits have.
+  // Before `hold` is read, in the total order shared with HoldCommits.
   if (commit == 0) commit = page_.rank(rank_).commits.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (page_.header().hold.load(std::memory_order_seq_cst) == 0) return 0U;
   return Answer(commit, timeout.count() < 0 ? TimePoint::max() : SteadyNow() + timeout);

@@ -104,8 +104,9 @@ void JobPage::Break(std::string_view sentence) const {
   for (uint32_t r = 0; r < ranks_; ++r) RingAll(r);
 }
 
-// The order of both sides is total (sequentially consistent): a rank that has counted a commit and
-// then saw no hold has done so before this store, and the counts read afterwards have its commit.
+// The operations of both sides are totally ordered (sequentially consistent): a rank that has
+// counted a commit and then saw no hold has done so before this store, and the counts read
+// afterwards include its commit.
 void JobPage::HoldCommits() const { header().hold.store(1, std::memory_order_seq_cst); }
 
 uint64_t JobPage::MostCommits() const {
@@ -129,7 +130,7 @@ void JobPage::RingAll(uint32_t r) const {
 }
 
 void Ring(Doorbell& bell) {
-  // Pairs with the fence of a sleeper between setting `sleeping` and looking again: one of the two
+  // Pairs with the fence of a sleeper between setting `sleeping` and checking again: one of the two
   // sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;

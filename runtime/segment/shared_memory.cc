@@ -17,7 +17,7 @@
 namespace hvd {
 namespace {
 
-// For the kernel, memory that processes share is a file.
+// To the kernel, shared memory is a file.
 Status SizeError(const std::string& what, int error) {
   if (error != EFBIG) return SystemError(what, error);
   return Internal(SystemError(what, error).message() +
@@ -30,7 +30,7 @@ Result<UniqueFd> CreateUnlinkedFile(size_t bytes) {
   std::string directory = GetEnv("TMPDIR").value_or("/tmp");
   UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
   if (!fd.valid()) {
-    // Not every file system knows O_TMPFILE; then the name lives for a moment.
+    // Not every file system supports O_TMPFILE; otherwise the name exists for a moment.
     std::string path = directory + "/hvd-XXXXXX";
     fd.Reset(::mkostemp(path.data(), O_CLOEXEC));
     if (fd.valid()) ::unlink(path.c_str());

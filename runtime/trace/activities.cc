@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 10> kActivities = {"",
                                                           "GLOO_",
                                                           "MPI_",
                                                           "HAND_OUT"};
-// As Horovod calls them: its broadcast is a BCAST here.
+// Horovod's names: it calls a broadcast BCAST here.
 constexpr std::array<std::string_view, 5> kExchanged = {"ALLREDUCE", "ALLGATHER", "BCAST",
                                                         "ALLTOALL", "REDUCESCATTER"};
 constexpr std::array<std::string_view, 8> kAlgorithms = {

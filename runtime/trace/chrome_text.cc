@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// Bytes of the UTF-8 character at the start of `text`; 0 where it is none.
+// Bytes of the UTF-8 character at the start of `text`; 0 if it is not UTF-8.
 size_t CharacterBytes(std::string_view text) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;

@@ -7,7 +7,7 @@
 namespace hvd {
 namespace {
 
-// Rounds of which the records of some rank were lost are never complete.
+// Rounds are never complete if records of a rank were lost.
 constexpr size_t kMostRounds = 16384;
 
 }  // namespace
@@ -34,7 +34,7 @@ std::optional<LastArrival> LastArrivals::Note(const Submission& submission) {
   }
   ++round.arrived;
   round.first_ns = std::min(round.first_ns, ns);
-  // Two arrivals are known from the second one on.
+  // From the second arrival on, two are known.
   if (ns >= round.last_ns) {
     round.before_last_ns = round.last_ns;
     round.last_ns = ns;

@@ -12,7 +12,7 @@
 namespace hvd {
 namespace {
 
-// Names that scripts make up anew in each step would fill the memory.
+// Names that scripts make up in each step would exhaust the memory.
 constexpr size_t kMostNames = 65536;
 constexpr size_t kMostEarly = 4096;  // more ranks than a host has
 constexpr const char* kStatusNames[] = {
@@ -29,7 +29,7 @@ std::string Member(const char* key, const std::string& value) {
 
 TraceActivity ActivityIn(uint16_t part) { return static_cast<TraceActivity>(part & 0xffU); }
 
-// Empty where the record does not say it; otherwise behind other members.
+// Empty if the record does not have it; otherwise appended to other members.
 std::string WayMember(uint16_t part) {
   const std::string_view algorithm = AlgorithmName(static_cast<TraceAlgorithm>(part >> 8U));
   return algorithm.empty() ? "" : "," + Member("algorithm", JsonText(algorithm));
@@ -90,7 +90,7 @@ RankEvents::Name& RankEvents::Find(uint32_t id) {
     if (names_.size() >= kMostNames) names_.clear();
   }
   Name& name = names_[id];
-  name.row = Format("tensor {}", id);  // its name was overwritten; it will be told again
+  name.row = Format("tensor {}", id);  // its name was overwritten; it will be recorded again
   return name;
 }
 
@@ -116,7 +116,7 @@ void RankEvents::Learn(const TraceRecord& piece) {
   const size_t shape = std::min(all.find('\0', dtype + 1), all.size());
   name.dtype = dtype < all.size() ? all.substr(dtype + 1, shape - dtype - 1) : "";
   name.shape = shape < all.size() ? all.substr(shape + 1) : "";
-  // Nothing of the row may be open under another name.
+  // Nothing in the row may be open under another name.
   if (name.state != State::kIdle || name.waits != 0 || name.active) return;
   name.text = all.substr(0, dtype);
   if (!name.text.empty()) name.row = name.text;
@@ -192,8 +192,8 @@ void RankEvents::Announced(Name& name, uint32_t rank, const std::string& what,
   EmitOn(name, sink, TimelineEvent::Phase::kTick, std::to_string(rank));
 }
 
-// Recorded when its operation is over, so other rows may have later events already; its own row has
-// not.
+// Recorded when its operation is over, so other rows may already have later events; its own row
+// does not.
 void RankEvents::Activity(Name& name, const TraceRecord& record, const TimelineSink& sink) {
   const int64_t ns = std::max(name.row_ns, static_cast<int64_t>(record.stamp));
   now_ = std::max(now_, ns);
@@ -236,7 +236,7 @@ void RankEvents::EmitEnd(Name& name, const TraceRecord& record, const TimelineSi
   if (before == State::kNegotiating || top_level)
     return EmitOn(name, sink, TimelineEvent::Phase::kEnd, "", std::move(args));
   if (before == State::kRunning) return;  // a barrier or a join
-  // Its beginning was before the recording.
+  // It began before the recording.
   EmitOn(name, sink, TimelineEvent::Phase::kTick, std::string(CollectiveName(record.collective)),
          std::move(args));
 }

@@ -24,8 +24,8 @@ uint64_t RingReader::Read(std::vector<TraceRecord>* records, size_t most) {
   const size_t before = records->size();
   for (uint64_t at = first; at < end; ++at)
     records->push_back(Load(ring_.slots[at & (ring_.capacity - 1)]));
-  // The records that the recorder wrote meanwhile, and the record that it may be writing now, took
-  // the place of the oldest ones.
+  // The records that the recorder wrote meanwhile, and the one that it may be writing now, have
+  // overwritten the oldest ones.
   std::atomic_thread_fence(std::memory_order_acquire);
   const uint64_t now = ring_.header->written.load(std::memory_order_relaxed);
   const uint64_t sound = now >= ring_.capacity ? now - ring_.capacity + 1 : 0;

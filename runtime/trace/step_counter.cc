@@ -5,7 +5,7 @@
 namespace hvd {
 namespace {
 
-// Names that a script makes up anew in each step come back never.
+// Names that a script makes up in each step never recur.
 constexpr size_t kMostTrackedNames = 65536;
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 namespace hvd {
 
-// The counter is read twice around the clock, and again if something came in between.
+// The counter is read before and after the clock, and again if the thread was interrupted in
+// between.
 TickReading ReadTickPair() {
   TickReading best;
   uint64_t shortest = UINT64_MAX;
@@ -34,7 +35,7 @@ std::optional<int64_t> TickClock::ToSteadyNs(uint64_t ticks) const {
   if (!last_) return std::nullopt;
   const double ns_a_tick = static_cast<double>(last_->steady_ns - first_->steady_ns) /
                            static_cast<double>(last_->ticks - first_->ticks);
-  // From the nearest reading, whose distance a double holds exactly.
+  // From the nearest reading, so that a double represents the distance exactly.
   const double since = static_cast<double>(static_cast<int64_t>(ticks - last_->ticks));
   const double ns = since * ns_a_tick;
   constexpr double kMost = 4e18;  // of damaged records

@@ -11,11 +11,11 @@
 namespace hvd {
 namespace {
 
-// Rows beyond these share the last one.
+// Further rows share the last one.
 constexpr uint32_t kMostRows = 20000;
-// Of a thousand records.
+// Room for a batch of a thousand records.
 constexpr uint64_t kRoomForABatch = 512 << 10;
-// A rank whose records are older than those of others by more has ended.
+// A rank whose records are older than those of others by more than this has ended.
 constexpr int64_t kSilentNs = 5'000'000'000;
 
 std::string Number(const char* key, int64_t value) { return Format("\"{}\":{}", key, value); }
@@ -52,7 +52,7 @@ void TimelineWriter::Begin() {
   Add(MetadataLine("process_sort_index", 0, 0, Number("sort_index", 0)));
 }
 
-// Between two batches of records: nothing that is open goes on in another file.
+// Between two batches of records: nothing that is open continues in another file.
 void TimelineWriter::Rotate() {
   for (auto& [rank, events] : ranks_) events.EndAll(sink_);
   (void)file_->Finish(LastLine());
@@ -114,7 +114,7 @@ void TimelineWriter::NoteClock(uint32_t rank, std::string_view host, int64_t off
                        Number("uncertainty_ns", uncertainty_ns)));
 }
 
-// A step that is over and all before it are written, and nothing that comes after it.
+// How many of the records belong to the requested steps: up to the end of the last one.
 size_t TimelineWriter::WithinSteps(uint32_t rank, std::span<const TraceRecord> records) {
   RankSteps& steps = steps_[rank];
   const bool first_only = options_.most_steps != 0 && !options_.keep_last;
@@ -129,7 +129,7 @@ size_t TimelineWriter::WithinSteps(uint32_t rank, std::span<const TraceRecord> r
   return records.size();
 }
 
-// The file has all the steps that are kept, of each rank but those of which nothing comes any more.
+// The file has all requested steps of each rank, except ranks that send nothing more.
 bool TimelineWriter::HasAllSteps() const {
   int64_t newest_ns = 0;
   for (const auto& [rank, steps] : steps_) newest_ns = std::max(newest_ns, steps.newest_ns);
@@ -150,7 +150,7 @@ void TimelineWriter::Add(uint32_t rank, std::span<const TraceRecord> records, ui
 }
 
 void TimelineWriter::AddPart(uint32_t rank, std::span<const TraceRecord> records, uint64_t lost) {
-  // The events of one batch fit into what is left.
+  // The events of one batch fit into the rest.
   const uint64_t limit = LimitOf(options_);
   if (options_.keep_last && limit != 0 && failure_.ok() &&
       file_->bytes() + std::min(limit / 4, kRoomForABatch) > limit)

@@ -35,7 +35,7 @@ Status WriteAt(int fd, std::string_view bytes, uint64_t at, const std::string& p
   return Status::Ok();
 }
 
-// The first `used` bytes of `from`, the beginning at least, then spaces, then the end of the array.
+// The first `used` bytes of `from`, at least the opening bracket, then spaces, then the end of the array.
 Status Fill(int from, int to, uint64_t used, uint64_t size, const std::string& path) {
   std::string piece;
   HVD_RETURN_IF_ERROR(WriteAt(to, "[", 0, path));
@@ -82,16 +82,17 @@ Result<std::unique_ptr<TraceFile>> TraceFile::Create(const std::string& path, ui
 }
 
 TraceFile::~TraceFile() {
-  if (fd_.valid()) (void)Finish();  // else Create failed, and an end without an array is no JSON
+  if (fd_.valid())
+    (void)Finish();  // otherwise Create failed, and an end without an array is not JSON
 }
 
-// A file of this size with the same events takes the place of the present one.
+// Replaces the current file by one of this size with the same events.
 Status TraceFile::Replace(uint64_t size) {
-  // Through a link of the user's own, the file that it points to is replaced.
+  // If the user's path is a link, its target is replaced.
   const Result<std::string> target = PathForOutput(path_);
   if (!target.ok()) return InvalidArgument("the timeline " + target.status().message());
   const std::string copy = *target + ".part";
-  ::unlink(copy.c_str());  // of a job that was killed, or a link that waits under this name
+  ::unlink(copy.c_str());  // of a job that was killed, or a link planted under this name
   UniqueFd fd(::open(copy.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!fd.valid()) return CannotWrite(path_, errno);
   Status filled = Fill(fd_.get(), fd.get(), used_, size, path_);
@@ -126,7 +127,7 @@ Status TraceFile::Add(std::string_view line) {
     HVD_RETURN_IF_ERROR(Flush());
     at = used_ = (at / kPage + 1) * kPage;
   }
-  // A page is left for the last words.
+  // Leaves a page for the last events.
   if (at + text.size() + kEnd.size() + kPage > size_) {
     HVD_RETURN_IF_ERROR(Flush());
     if (Status grown = Grow(at + text.size() + 2 * kPage); !grown.ok()) return grown;

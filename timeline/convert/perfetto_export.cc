@@ -48,7 +48,7 @@ PerfettoExport::PerfettoExport(const TraceOrigin& origin, std::string* out) : ou
   argument_names_.field = kArgumentNames;
   argument_texts_.field = kArgumentTexts;
   if (!origin.zero_ns) return;
-  // Stamps are of the boot clock by default; its zero is the zero of the trace.
+  // Stamps use the boot clock by default; its zero is the zero of the trace.
   ProtobufText snapshot;
   const uint64_t zero = static_cast<uint64_t>(*origin.zero_ns);
   for (const auto& [id, time] : {std::pair{kBootTime, uint64_t{0}}, std::pair{kRealtime, zero}}) {
@@ -82,7 +82,7 @@ uint64_t PerfettoExport::Intern(Interned* kind, std::string_view raw) {
   return entry->second;
 }
 
-// Names that a script makes up anew in each step would fill the memory, here and in the reader.
+// Names that a script makes up in each step would exhaust the memory, here and in the reader.
 void PerfettoExport::ForgetWhenFull() {
   size_t known = 0;
   for (Interned* kind : {&names_, &argument_names_, &argument_texts_})
@@ -92,7 +92,7 @@ void PerfettoExport::ForgetWhenFull() {
   cleared_ = true;
 }
 
-// Ranks are no processes of the system: theirs are tracks like others.
+// Ranks are not processes of the system: like other rows they become tracks.
 void PerfettoExport::DescribeTrack(uint64_t track, uint64_t parent, std::string_view name) {
   ProtobufText descriptor;
   descriptor.Number(kUuid, track);
@@ -179,7 +179,7 @@ void PerfettoExport::Add(const TraceEvent& event) {
   const auto ns = NanosecondsOf(event.ts);
   const bool known = event.phase == 'B' || event.phase == 'E' || event.phase == 'X' ||
                      event.phase == 'i' || event.phase == 'I';
-  // Perfetto has no time before the zero.
+  // Perfetto has no time before zero.
   if (!known || !ns || *ns < 0) {
     ++left_out_;
     return;

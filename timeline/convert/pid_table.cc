@@ -5,7 +5,7 @@
 namespace hvd {
 namespace {
 
-// Linux gives processes smaller numbers.
+// Pids on Linux are smaller.
 constexpr int64_t kMostOwn = 5'000'000;
 
 }  // namespace
@@ -20,7 +20,7 @@ int64_t PidTable::NumberFor(size_t index, int64_t own) {
   if (is_own && trace.keeps) {
     const auto owner = owners_.emplace(own, index).first;
     if (owner->second == index) return own;
-    trace.keeps = false;  // all that follow move, too: a job stays together
+    trace.keeps = false;  // all later ones are moved, too, so a job stays together
   }
   const int64_t block = (static_cast<int64_t>(index) + 1) * kBlock;
   if (is_own) return block + own;

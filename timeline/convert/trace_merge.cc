@@ -16,17 +16,17 @@ namespace {
 
 constexpr int64_t kAtOnce = std::numeric_limits<int64_t>::min();
 constexpr size_t kMostName = 1000;
-constexpr std::string_view kProcessName = "\"process_name\"";  // as it is written
+constexpr std::string_view kProcessName = "\"process_name\"";  // as written in the source
 
-// A part of an event that is written anew.
+// A rewritten part of an event.
 struct Change {
-  std::string_view what;  // inside of the event
+  std::string_view what;  // within the event
   std::string_view with;
 };
 using Changes = std::array<Change, 3>;
 
-// An event of several lines as one. Spaces at the beginning of a line are none of a string: those
-// have no line breaks.
+// Joins the lines of an event. Spaces at the start of a line are not part of a string: strings
+// contain no line breaks.
 void AppendInOneLine(std::string* out, std::string_view text) {
   for (;;) {
     const size_t end = text.find('\n');
@@ -110,7 +110,7 @@ void Merge::ChooseZero() {
     if (origin.timeline) timelines = std::min(timelines.value_or(zero), zero);
     all = std::min(all.value_or(begun), begun);
   }
-  // Whole microseconds: that is how the file says it.
+  // Whole microseconds, as in the file.
   zero_ns_ = timelines.value_or(all.value_or(0)) / 1000 * 1000;
   if (sources_.size() == 1) zero_ns_ = sources_[0]->origin().zero_ns.value_or(0) / 1000 * 1000;
   for (size_t i = 0; i < sources_.size(); ++i) {
@@ -133,7 +133,7 @@ void Merge::BeginFile() {
 
 void Merge::BeginLine() { *lines_ += counts_.events++ == 0 ? "[\n" : ",\n"; }
 
-// The next event of the source; false: it has none.
+// The next event of the source; false: none left.
 bool Merge::Advance(size_t index) {
   Head& head = heads_[index];
   head.event = sources_[index]->Next();
@@ -144,14 +144,14 @@ bool Merge::Advance(size_t index) {
   return true;
 }
 
-// Whose processes these are, where their names alone would not say it.
+// Names the source of these processes if their own names do not.
 std::string Merge::OwnerOf(size_t index) const {
   const TraceOrigin& origin = sources_[index]->origin();
   if (!origin.timeline && origin.rank >= 0) return Format("rank {}, profiler", origin.rank);
   return std::filesystem::path(origin.path).filename().string();
 }
 
-// Names and order of a process that has another number now; false: the event says neither.
+// Name and sort index of a process whose number has changed; false: the event is neither.
 bool Merge::WriteProcess(size_t index, const PidTable::Pid& pid) {
   const TraceEvent& event = *heads_[index].event;
   const TraceOrigin& origin = sources_[index]->origin();
@@ -191,7 +191,7 @@ bool Merge::Write(size_t index) {
   const Head& head = heads_[index];
   const TraceEvent& event = *head.event;
   const TraceOrigin& origin = sources_[index]->origin();
-  // The moment of zero is in the first line of the file already.
+  // The time of zero is already in the first line of the file.
   if (origin.timeline && sources_[index]->events() == 1) return true;
   Changes changes;
   if (!event.pid.empty()) {
@@ -208,7 +208,7 @@ bool Merge::Write(size_t index) {
     AppendMicros(&stamp_, head.ns);
     changes[1] = {event.ts, stamp_};
   }
-  // Arrows of different traces must not meet.
+  // Arrows of different traces must not share an id.
   if (!event.id.empty() && index > 0) {
     constexpr int64_t kMostIds = int64_t{1} << 40;
     const int64_t id = IntegerOf(event.id, -1);

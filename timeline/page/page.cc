@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kPlace = "@REPORT@";
 
-// Inside of a script, these could end it, or begin a comment of HTML or an entity.
+// Inside a script, these could end it, or begin an HTML comment or an entity.
 std::string ForScript(std::string_view json) {
   std::string text;
   for (char c : json) {

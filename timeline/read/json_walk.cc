@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-// Characters that a string may have as they are.
+// Characters that may appear unescaped in a string.
 constexpr std::array<bool, 256> PlainCharacters() {
   std::array<bool, 256> plain{};
   for (size_t c = 0x20; c < plain.size(); ++c) plain[c] = c != '"' && c != '\\';
@@ -25,7 +25,7 @@ int HexDigit(char c) {
   return -1;
 }
 
-// -1: no four digits.
+// -1: not four digits.
 int CodeUnit(std::string_view digits) {
   if (digits.size() < 4) return -1;
   int unit = 0;
@@ -56,7 +56,7 @@ void AppendUtf8(std::string* out, uint32_t code) {
 
 bool IsSurrogate(int unit, int first) { return unit >= first && unit < first + 0x400; }
 
-// `text` is behind "\u"; how many of its characters are used.
+// `text` follows "\u"; returns how many of its characters are used.
 size_t AppendUnicode(std::string* out, std::string_view text) {
   constexpr uint32_t kReplacement = 0xFFFD;
   constexpr int kHigh = 0xD800, kLow = 0xDC00;
@@ -114,7 +114,7 @@ Walked JsonWalk::Array(int depth) {
   }
 }
 
-// A number, true, false or null. Where the text ends with it, more of it may follow.
+// A number, true, false or null. If the text ends with it, more of it may follow.
 Walked JsonWalk::Scalar() {
   for (const std::string_view word : {"true", "false", "null"}) {
     if (*at_ != word[0]) continue;

@@ -15,7 +15,7 @@ constexpr size_t kBlock = size_t{1} << 20U;
 
 }  // namespace
 
-// The writer replaces the file by a longer copy now and then: the part that was read is the same in
+// The writer sometimes replaces the file by a longer copy: the part already read is the same in
 // both.
 Status TraceFollower::Open() {
   struct stat here = {}, open = {};
@@ -31,7 +31,7 @@ Status TraceFollower::Open() {
   return Status::Ok();
 }
 
-// How many bytes were used.
+// Returns how many bytes were used.
 size_t TraceFollower::ReadEvents(const std::function<void(const TraceEvent&)>& on_event) {
   size_t used = 0;
   JsonWalk walk({buffer_.data(), used_});

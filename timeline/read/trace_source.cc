@@ -15,7 +15,7 @@
 namespace hvd {
 namespace {
 
-// Zero of a trace whose stamps are larger is 1970: so many microseconds have passed since then.
+// Larger stamps count from 1970.
 constexpr int64_t kAbsoluteNs = int64_t{300'000'000} * 1'000'000'000;
 
 constexpr char kHalf[] = "ends in the middle: its writer was killed or is still at work";
@@ -37,7 +37,7 @@ TraceSource::TraceSource(std::string path, uint64_t size, ReadAt read_at)
 }
 
 Result<std::unique_ptr<TraceSource>> TraceSource::Open(const std::string& path) {
-  // Opening a pipe would wait for a writer.
+  // Opening a pipe would block until there is a writer.
   auto fd = std::make_shared<UniqueFd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat stat = {};
   if (fd->get() < 0 || ::fstat(fd->get(), &stat) != 0) return Unreadable(path, errno);
@@ -72,7 +72,7 @@ Result<std::unique_ptr<TraceSource>> TraceSource::Begin(std::unique_ptr<TraceSou
   return source;
 }
 
-// More of the file behind what is in the buffer; false: there is no more, or status_ says why.
+// Reads more of the file into the buffer; false: there is no more, or status_ has the reason.
 bool TraceSource::Refill() {
   if (at_end_ || !status_.ok()) return false;
   if (at_ > 0) std::memmove(buffer_.data(), buffer_.data() + at_, used_ - at_);
@@ -105,7 +105,7 @@ const TraceEvent* TraceSource::Fail(const std::string& what) {
   return nullptr;
 }
 
-// There is a character that is no space; false: the file has ended.
+// There is a character other than a space; false: end of file.
 bool TraceSource::EnsureText() {
   for (;;) {
     JsonWalk walk = Walk();
@@ -116,7 +116,7 @@ bool TraceSource::EnsureText() {
   }
 }
 
-// Members of an object in front of its events; kWhole at the bracket behind "traceEvents".
+// Members of an object before its events; kWhole at the bracket after "traceEvents".
 Walked TraceSource::ReadHeadMembers(JsonWalk* walk) {
   (void)walk->Accept('{');
   for (;;) {
@@ -172,8 +172,7 @@ Status TraceSource::ReadHead() {
   }
 }
 
-// Kineto writes it behind the events, and knows it in front of them. Inside of a string, the quotes
-// would have backslashes.
+// Kineto writes it after the events. Inside a string, the quotes would be escaped.
 void TraceSource::FindBaseTime() {
   constexpr size_t kTail = 65536;
   constexpr std::string_view kKey = "\"baseTimeNanoseconds\"";
@@ -211,7 +210,7 @@ void TraceSource::FindZero() {
   if (!origin_.zero_ns && first && *first > kAbsoluteNs) origin_.zero_ns = 0;
 }
 
-// Stands at the next event; false: there is none.
+// Moves to the next event; false: there is none.
 bool TraceSource::BeforeEvent() {
   if (!BeforeEventOrComma()) return false;
   if (place_ == Place::kBetween) {
@@ -220,14 +219,15 @@ bool TraceSource::BeforeEvent() {
       return false;
     }
     ++at_;
-    // Writers that end with a comma are common, and Chrome takes them.
+    // Writers that end with a comma are common, and Chrome accepts them.
     if (!BeforeEventOrComma()) return false;
   }
   place_ = Place::kBetween;
   return true;
 }
 
-// Stands at something that is not the end of the events; false: it was, or the file ends here.
+// True before anything other than the end of the events; false at that end, or at the end of the
+// file.
 bool TraceSource::BeforeEventOrComma() {
   if (!EnsureText()) {
     Fail(kHalf);

@@ -25,13 +25,13 @@ TimeSpent Difference(const TimeSpent& a, const TimeSpent& b) {
           a.negotiated - b.negotiated};
 }
 
-// The part of a rank's time that the report is about.
+// The part of a rank's time that the report covers.
 struct Window {
   TimeRange range;
   TimeSpent spent;
 };
 
-// Of steps, the first one is left out where there are enough: it warms up.
+// If there are enough steps, the first one is left out: it is a warm-up.
 Window WindowOf(const RankHistory& rank, const Steps& steps) {
   constexpr size_t kEnough = 5;
   if (steps.begins.size() < 2) return {{rank.first_ns, rank.last_ns}, rank.spent};

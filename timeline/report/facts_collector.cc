@@ -12,14 +12,14 @@ constexpr std::string_view kNegotiate = "\"NEGOTIATE_";
 constexpr std::string_view kOperations[] = {"\"ALLREDUCE\"", "\"ALLGATHER\"", "\"BROADCAST\"",
                                             "\"ALLTOALL\"", "\"REDUCESCATTER\""};
 
-// Other traces may have any names.
+// Other traces may contain any names.
 constexpr size_t kMostActivities = 100;
 
 bool IsOperation(std::string_view name) {
   return std::find(std::begin(kOperations), std::end(kOperations), name) != std::end(kOperations);
 }
 
-// "NEGOTIATE_ALLREDUCE": one that moves data.
+// "NEGOTIATE_ALLREDUCE": a collective that moves data.
 bool NegotiatesData(std::string_view name) {
   return IsOperation('"' + std::string(name.substr(kNegotiate.size())));
 }
@@ -58,7 +58,7 @@ uint32_t FactsCollector::TensorNamed(const std::string& name) {
   return entry->second;
 }
 
-// "rank 2 on node1"; other processes are none of a job.
+// "rank 2 on node1"; other processes are not part of a job.
 void FactsCollector::NameRank(const TraceEvent& event) {
   const std::string label = StringOf(Member(event.args, "name"));
   constexpr std::string_view kRank = "rank ";
@@ -220,7 +220,7 @@ void FactsCollector::Start(Rank& rank, Row& row) {
 void FactsCollector::End(Rank& rank, Row& row, const TraceEvent& event) {
   if (row.operation == kNone) return;
   if (std::exchange(row.negotiating, false)) --rank.negotiating;
-  // The end of the negotiation alone: data will be moved.
+  // Only the negotiation has ended: data will be moved.
   if (!row.running && row.moves_data && event.args.empty()) return;
   if (event.args.empty() || Member(event.args, "complete").empty()) {
     OperationTimes& operation = FactsOf(rank).operations[row.operation];
@@ -230,7 +230,7 @@ void FactsCollector::End(Rank& rank, Row& row, const TraceEvent& event) {
   Close(rank, row);
 }
 
-// Nothing of the row is on its way any more.
+// Nothing in the row is in progress any more.
 void FactsCollector::Close(Rank& rank, Row& row) {
   if (std::exchange(row.negotiating, false)) --rank.negotiating;
   row.running = false;

@@ -13,7 +13,7 @@ std::string RankName(const RankReport& rank) {
   return rank.label.empty() ? Format("rank {}", rank.number) : rank.label;
 }
 
-// "18.2 ms of each step of 42.1 ms", or of the whole time where there are no steps.
+// "18.2 ms of each step of 42.1 ms", or of the whole time if there are no steps.
 std::string PartOfStep(const Report& report, double share) {
   const bool steps = report.median_step_ns > 0;
   int64_t whole = report.median_step_ns;
@@ -24,14 +24,14 @@ std::string PartOfStep(const Report& report, double share) {
   return TimeText(part) + (steps ? " of each step of " : " of ") + TimeText(whole);
 }
 
-// Of its time, how long the others wait for this rank.
+// For what share of its time the others wait for this rank.
 double LostShare(const RankReport& rank) {
   return rank.time_ns > 0
              ? static_cast<double>(rank.lost_by_others_ns) / static_cast<double>(rank.time_ns)
              : 0;
 }
 
-// Of the time of a rank, how long it waits for others that are late, in the mean.
+// For what share of its time a rank waits for late ones, on average.
 double LatenessShare(const Report& report) {
   double sum = 0;
   for (const RankReport& rank : report.ranks) sum += LostShare(rank);
@@ -39,7 +39,7 @@ double LatenessShare(const Report& report) {
   return ranks > 0 ? sum * (ranks - 1) / ranks : 0;
 }
 
-// No rank stands out: the next one holds the others up nearly as long.
+// No rank stands out: the next one delays the others nearly as long.
 bool AreLateInTurn(const Report& report) {
   constexpr double kNearly = 0.5;
   for (size_t i = 0; i < report.ranks.size(); ++i) {
@@ -84,8 +84,8 @@ void AddStraggler(const Report& report, std::vector<JobLimit>* findings) {
   findings->push_back({straggler.time_share, sentence});
 }
 
-// A slow link of one host holds up the results of all, so when results arrive says nothing about
-// which one it is; the links do.
+// A slow link of one host delays the results of all, so the arrival of results does not show which
+// one it is; the links do.
 std::string AboutLinks(const Report& report) {
   const std::optional<SlowLinks> found = FindSlowLinks(report.links);
   if (!found) return "";
@@ -112,7 +112,7 @@ void AddCommunication(const Report& report, std::vector<JobLimit>* findings) {
     if (rank.communication_share <= 0) continue;
     waits += rank.wait_share;
     ++ranks;
-    // Behind what the straggler does, everything hides.
+    // Behind the straggler's work, everything is hidden.
     if (report.straggler && report.straggler->time_share >= kWorthSaying &&
         &rank == &report.ranks[report.straggler->rank])
       continue;

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr uint64_t kLarge = 65536;
 
-// One operation on each host: when all of its ranks had announced it, and when the first had the
-// result.
+// One operation on each host: when all of its ranks had announced it, and when the first one had
+// the result.
 struct Round {
   std::vector<int64_t> ready_ns, end_ns;  // by host
   uint64_t bytes = 0;

@@ -9,7 +9,7 @@ namespace {
 
 using Ranges = std::vector<TimeRange>;
 
-// Sorted, and without overlaps.
+// Sorted, without overlaps.
 Ranges United(Ranges ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](const TimeRange& a, const TimeRange& b) { return a.begin_ns < b.begin_ns; });
@@ -25,7 +25,7 @@ Ranges United(Ranges ranges) {
   return united;
 }
 
-// How long both last; each is sorted and without overlaps.
+// The time covered by both; each is sorted and without overlaps.
 int64_t Overlap(const Ranges& a, const Ranges& b) {
   int64_t sum = 0;
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -49,7 +49,7 @@ std::vector<LateMark> MarksIn(const TraceFacts& facts, const TimeRange& range) {
   return marks;
 }
 
-// While the rank was the last that had not submitted something.
+// While the rank was the last one that had not submitted something.
 Ranges HoldingUp(const std::vector<LateMark>& marks, uint32_t rank, const TimeRange& range) {
   Ranges ranges;
   for (const LateMark& mark : marks) {

@@ -11,7 +11,7 @@ namespace hvd {
 namespace {
 
 constexpr double kSlow = 0.5;
-constexpr size_t kFewest = 3;  // links that are as they should be
+constexpr size_t kFewest = 3;  // normal links
 
 double MedianSpeed(const std::vector<LinkReport>& links) {
   std::vector<double> speeds;

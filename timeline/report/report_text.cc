@@ -13,7 +13,7 @@ constexpr size_t kShownTensors = 10, kShownRanks = 64, kShownLinks = 16, kShownA
                  kLineWidth = 100, kMostName = 60;
 using Table = std::vector<std::vector<std::string>>;
 
-// A name as it can be on a terminal.
+// A name made safe for a terminal.
 std::string Shown(const std::string& name) {
   const std::string text = JsonText(name, kMostName);
   return text.substr(1, text.size() - 2);
@@ -26,7 +26,7 @@ size_t Width(const std::string& text) {
   }));
 }
 
-// The first column to the left, the others to the right.
+// The first column left-aligned, the others right-aligned.
 std::string TableText(const Table& table) {
   std::vector<size_t> widths;
   for (const auto& row : table) {
@@ -45,7 +45,7 @@ std::string TableText(const Table& table) {
   return text;
 }
 
-// Words in lines, behind an indent.
+// Wraps text into indented lines.
 std::string Wrapped(const std::string& sentence, const std::string& first,
                     const std::string& indent) {
   std::string text, line = first;

@@ -20,11 +20,11 @@ Steps FindSteps(const RankHistory& rank) {
     Uses& uses = tensors[rank.operations[i].tensor];
     if (uses.count++ == 0) uses.first = i;
   }
-  std::map<size_t, size_t> by_count;  // how many tensors come back so often
+  std::map<size_t, size_t> by_count;  // how many tensors recur that often
   for (const auto& [tensor, uses] : tensors) {
     if (uses.count > 1) ++by_count[uses.count];
   }
-  // A job that ended within a step has tensors that came once more than others.
+  // A job that ended within a step has tensors that occurred once more than others.
   size_t best = 0, most = 0;
   for (const auto& [count, names] : by_count) {
     const auto next = by_count.find(count + 1);

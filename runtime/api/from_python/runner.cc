@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kSelfName[] = "horovod.runner";
 
-// Kept for good: its function may be called until the process ends.
+// Never freed: its function may be called until the process exits.
 struct Runner {
   const Interpreter& python;
   const PyObject* tensor_type;
@@ -26,7 +26,7 @@ struct Runner {
   bool ReadInteger(PyObject* object, int32_t* value) const;
   bool ReadNumber(PyObject* object, double* value) const;
   bool ReadName(PyObject* object, std::string* room, const char** name) const;
-  // A handle, 0 when it is done, or a status as a negative number.
+  // A handle, 0 if it is done, or a negative status.
   int64_t RunOrStart(const hvd_request& request) const;
 };
 
@@ -44,9 +44,9 @@ enum Argument : size_t {
 };
 
 bool Runner::Read(PyObject* object, ShownTensor* tensor) const {
-  // No subclass: its framework may mean something else by its memory.
+  // Exact type only: a subclass's framework may give its memory another meaning.
   PyObject* type = python.object_type(object);
-  python.dec_ref(type);  // the object has it
+  python.dec_ref(type);  // the object holds it
   if (type != tensor_type) return false;
   dlpack::Tensor shown{};
   if (show(object, &shown) == 0) return tensor->Read(shown);
@@ -124,38 +124,38 @@ std::optional<int64_t> Call(const Runner& runner, PyObject* const* arguments, ss
 PyObject* CallFromPython(PyObject* self, PyObject* const* arguments, ssize_t count) {
   const Interpreter& python = *Interpreter::OfThisProcess();
   const auto* runner = static_cast<const Runner*>(python.capsule_pointer(self, kSelfName));
-  if (runner == nullptr) return nullptr;  // with the exception of Python
+  if (runner == nullptr) return nullptr;  // with Python's exception
   std::optional<int64_t> done;
   try {
     done = Call(*runner, arguments, count);
-  } catch (const std::bad_alloc&) {  // no memory for the name: the package's own way may say it
+  } catch (const std::bad_alloc&) {  // no memory for the name: the package's fallback may report it
   }
   if (done) return python.long_from(*done);
   python.inc_ref(python.none);
   return python.none;
 }
 
-// The functions of DLPack version 1 in the chain of a framework; null when it has none.
+// The functions of DLPack version 1 in a framework's chain; null if it has none.
 const dlpack::ExchangeApi* Exchange(const Interpreter& python, PyObject* tensor_type) {
   PyObject* capsule = python.get_attribute(tensor_type, dlpack::kAttribute);
   if (capsule == nullptr) return nullptr;
   auto* header =
       static_cast<dlpack::ExchangeHeader*>(python.capsule_pointer(capsule, dlpack::kCapsuleName));
-  python.dec_ref(capsule);  // the functions stay for as long as the process
+  python.dec_ref(capsule);  // the functions live as long as the process
   while (header != nullptr && header->major > dlpack::kMajorVersion) header = header->earlier;
   if (header == nullptr || header->major != dlpack::kMajorVersion) return nullptr;
   return reinterpret_cast<const dlpack::ExchangeApi*>(header);
 }
 
-// A new reference to a function with this runner, which it keeps; null when Python has no memory.
+// A new reference to a function that holds this runner; null if Python has no memory.
 PyObject* FunctionOf(std::unique_ptr<Runner> runner) {
   static PythonMethod method{"run", CallFromPython, PythonMethod::kFastCall, nullptr};
   const Interpreter& python = runner->python;
   PyObject* self = python.capsule_new(runner.get(), kSelfName, nullptr);
   if (self == nullptr) return nullptr;
   PyObject* function = python.function_new(&method, self, nullptr);
-  python.dec_ref(self);                                          // the function has it
-  if (function != nullptr) static_cast<void>(runner.release());  // kept for good
+  python.dec_ref(self);                                          // the function holds it
+  if (function != nullptr) static_cast<void>(runner.release());  // never freed
   return function;
 }
 
@@ -170,7 +170,7 @@ PyObject* MakeRunner(PyObject* tensor_type, RunnerOptions options) {
     function = FunctionOf(
         std::make_unique<Runner>(Runner{*python, tensor_type, exchange->show, std::move(options)}));
   }
-  if (function != nullptr) python->inc_ref(tensor_type);  // as the runner, for good
+  if (function != nullptr) python->inc_ref(tensor_type);  // never freed, like the runner
   python->err_clear();
   return function;
 }

@@ -6,7 +6,7 @@
 namespace hvd {
 namespace {
 
-// The type of hvd.h for elements of 8, 16, 32 and 64 bits; -1 where there is none.
+// The dtype in hvd.h for elements of 8, 16, 32 and 64 bits; -1: none.
 using OfWidths = std::array<int32_t, 4>;
 
 std::optional<int32_t> OfWidth(const OfWidths& types, uint8_t bits) {

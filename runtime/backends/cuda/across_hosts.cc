@@ -15,7 +15,7 @@ HostsFacts& FactsIn(const Lease& lease) {
   return *reinterpret_cast<HostsFacts*>(lease.control + FactsAt(lease.members));
 }
 
-// The rows that each member sends to this one and gets from it: allgather and alltoall.
+// The rows that each member sends to this one, and receives from it: allgather and alltoall.
 void NoteExchange(CudaOp& op) {
   const std::vector<int64_t>& extents = op.agreement->agreed().extents;
   const uint32_t size = op.call.group->size();
@@ -134,7 +134,7 @@ void AcrossHosts::AdvanceTurns() {
   }
 }
 
-// A failure here is one on all members, or ends the world.
+// A failure here affects all members, or ends the world.
 void AcrossHosts::Begin(AgreedTurns::Batch& batch) {
   batch.begun = true;
   lane_ = nullptr;
@@ -150,7 +150,7 @@ void AcrossHosts::Begin(AgreedTurns::Batch& batch) {
 Status AcrossHosts::BeginRoute(const std::vector<CudaOp*>& ops) {
   const Result<std::vector<HostNote>> notes = NotesFor(*ops.front());
   if (!notes.ok()) return notes.status();
-  // The parts of a group need not be alike; those that are go together.
+  // The parts of a group need not be alike; those that are alike are executed together.
   for (size_t first = 0, end = 1; first < ops.size(); first = end++) {
     while (end < ops.size() && GoTogether(ops[first]->call, ops[end]->call)) ++end;
     HVD_RETURN_IF_ERROR(BeginAlike(
@@ -197,7 +197,7 @@ Result<std::vector<HostNote>> AcrossHosts::NotesFor(CudaOp& op) {
 
 void AcrossHosts::Forget(CudaOp& op) {
   if (op.stage == Stage::kRefused) return ReturnLease(op);
-  // A part of a group that has failed on all hosts may not have been told yet: it has no turn.
+  // A part of a group that failed on all hosts may not know it yet: it has no turn.
   if (op.stage == Stage::kAgreeing && !op.agreement->Advance().ok()) return ReturnLease(op);
   const bool waits = op.stage == Stage::kAgreeing || op.stage == Stage::kAgreed;
   if (waits) turns_.Fail(Aborted("an operation that other hosts count on was given up"));
@@ -205,7 +205,7 @@ void AcrossHosts::Forget(CudaOp& op) {
 
 void AcrossHosts::ReturnLease(CudaOp& op) {
   if (op.lease.control == nullptr) return;
-  if (op.controls.empty()) return around_.leases.Reclaim(&op.lease);  // nobody has looked into it
+  if (op.controls.empty()) return around_.leases.Reclaim(&op.lease);  // not examined yet
   for (uint32_t m = 0; m < op.members; ++m) {
     if (m != op.self && op.controls[m] != nullptr) op.Release(m);
   }

@@ -21,16 +21,16 @@ using Stage = CudaOp::Stage;
 
 constexpr Duration kLookAgain = std::chrono::microseconds(200);
 // Added to the domain of an operation whose hosts have agreed to move its data themselves, so that
-// its second announcement meets no first one.
+// its second announcement does not match a first one.
 constexpr int32_t kStagedDomains = 1 << 30;
 
-// Calls `late` once, from a thread of its own, when it still lives after `limit`: for calls that
+// Calls `late` once, in its own thread, if this object still exists after `limit`: for calls that
 // cannot be interrupted.
 class Watchdog {
  public:
   Watchdog(Duration limit, std::function<void()> late)
       : late_(std::move(late)), thread_([this, limit] { Watch(limit); }) {}
-  // Waits for `late` when it was called.
+  // Waits for `late` if it was called.
   ~Watchdog() {
     {
       MutexLock lock(mutex_);
@@ -66,7 +66,7 @@ std::string SetName(const Group& group) {
   return group.id == 0 ? "world" : Format("process set {}", group.id);
 }
 
-// Of the members and where their GPUs are: the same on all of them.
+// Of the members and the locations of their GPUs: the same on all members.
 std::string KeyOf(const std::vector<uint64_t>& lane) {
   const std::string_view bytes(reinterpret_cast<const char*>(lane.data()),
                                lane.size() * sizeof lane[0]);
@@ -82,7 +82,7 @@ bool AllPosted(const CudaOp& op) {
   return true;
 }
 
-// Says why not.
+// Warns with the reason.
 bool CanKeepGraphs(const CudaDriver& driver, const CudaBackendOptions& options) {
   const std::string missing = MissingGraphCalls(driver);
   if (missing.empty()) return true;
@@ -90,7 +90,7 @@ bool CanKeepGraphs(const CudaDriver& driver, const CudaBackendOptions& options) 
   return false;
 }
 
-// Empty where some member has none.
+// Empty if a member has none.
 std::vector<uint32_t> CallNumbersIn(std::span<const MemberFacts> facts) {
   std::vector<uint32_t> numbers;
   for (const MemberFacts& each : facts) {
@@ -100,7 +100,7 @@ std::vector<uint32_t> CallNumbersIn(std::span<const MemberFacts> facts) {
   return numbers;
 }
 
-// Where the members' turn cells are, for member 0, to which the others have told them with the
+// Where the members' turn cells are, for member 0; the others sent the locations with the
 // operation.
 Result<std::vector<Location>> TurnCellsOf(const CudaOp& op, std::span<const MemberFacts> facts,
                                           SharedMemoryMap& peer_memory) {
@@ -115,13 +115,13 @@ Result<std::vector<Location>> TurnCellsOf(const CudaOp& op, std::span<const Memb
   return cells;
 }
 
-// A batch may have to wait for one of another lane, which nobody asks for just now.
+// A batch may have to wait for one of another lane, which no thread polls at the moment.
 Status PumpFor(NcclLane& lane, const auto& lanes, const RankTurns& turns, TimePoint now) {
   HVD_RETURN_IF_ERROR(lane.Pump(now));
   while (lane.awaits_turn()) {
     const uint64_t before = turns.next();
     for (const auto& [key, other] : lanes) {
-      if (other.get() != &lane) (void)other->Pump(now);  // its own operations tell its error
+      if (other.get() != &lane) (void)other->Pump(now);  // its own operations report its error
     }
     if (turns.next() == before) return Status::Ok();
     HVD_RETURN_IF_ERROR(lane.Pump(now));
@@ -146,7 +146,7 @@ CudaBackend::CudaBackend(CudaParts parts, CudaBackendOptions options)
 
 CudaBackend::~CudaBackend() {
   Abort(Aborted("this rank has left the world"));
-  CaptureGate::OfProcess().RunLate();  // there is no capture of this backend's any more
+  CaptureGate::OfProcess().RunLate();  // no capture of this backend exists any more
   lanes_.clear();
   for (void* result : left_behind_) room_.heap.Free(result);
 }
@@ -183,7 +183,7 @@ Status CudaBackend::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>
     Abandon(std::move(op), false);
     return prepared;
   }
-  if (!prepared.ok()) {  // the others learn of it, instead of waiting
+  if (!prepared.ok()) {  // the others are notified instead of waiting
     op->stage = Stage::kRefused;
     op->refusal = Refusal(options_.rank, prepared);
     *descriptor = DescriptorOfRefusal(op->refusal);
@@ -224,7 +224,7 @@ Status CudaBackend::Describe(const CollectiveCall& call, CudaOp& op, BufferDescr
   return Status::Ok();
 }
 
-// A rank that cannot take part says so to its host, which tells the others.
+// A rank that cannot take part reports that to its host, which informs the others.
 Status CudaBackend::PrepareAcrossHosts(const CollectiveCall& call, CudaOp& op,
                                        BufferDescriptor* descriptor) {
   const Result<MemberFacts> facts = MarkAndFacts(call, op);
@@ -232,7 +232,7 @@ Status CudaBackend::PrepareAcrossHosts(const CollectiveCall& call, CudaOp& op,
   return across_hosts_.Prepare(op, facts.ok() ? *facts : MemberFacts{}, descriptor);
 }
 
-// ---- when they have
+// ---- after they have agreed
 
 Result<bool> CudaBackend::Start(const CollectiveCall&, OpState* state, const MemberInputs& parts) {
   CudaOp& op = OpOf(state);
@@ -329,7 +329,7 @@ Status CudaBackend::DoAlone(const CollectiveCall& call, CudaOp& op, const Member
   return Status::Ok();
 }
 
-// Sets of the same members share a lane, for as long as their GPUs are the same.
+// Sets of the same members share a lane as long as their GPUs are the same.
 Result<NcclLane*> CudaBackend::LaneOf(
     CudaOp& op, const std::vector<uint64_t>& places,
     const std::function<Result<std::vector<TurnCell*>>()>& turn_cells) {
@@ -364,7 +364,7 @@ Result<NcclLane*> CudaBackend::LaneOf(
   return (lanes_[key] = std::move(lane)).get();
 }
 
-// ---- on the way
+// ---- in progress
 
 Result<bool> CudaBackend::Advance(const CollectiveCall&, OpState* state) {
   CudaOp& op = OpOf(state);
@@ -388,7 +388,7 @@ Result<bool> CudaBackend::Advance(const CollectiveCall&, OpState* state) {
   } else if (op.self == 0) {
     leases_.ReclaimWhenReleased(&op.lease, op.self);
   } else {
-    leases_.Reclaim(&op.lease);  // nobody has looked into it
+    leases_.Reclaim(&op.lease);  // not examined yet
   }
   op.stage = Stage::kDone;
   return true;
@@ -460,7 +460,7 @@ Result<bool> CudaBackend::StartPosted(CudaOp& op) {
   return op.staged->Start({descriptors, extents, op.joined, &cross_host});
 }
 
-// Member 0 says it for all; a member that is the reason says what it lacks.
+// Member 0 warns for all; a member that is the reason warns of what it lacks.
 void CudaBackend::WarnOfStaging(const CudaOp& op) {
   const Group& group = *op.call.group;
   const bool usable = parts_.nccl.ok();
@@ -477,7 +477,7 @@ void CudaBackend::WarnOfStaging(const CudaOp& op) {
   if (options_.warn && warnings_.insert(sentence).second) options_.warn(sentence);
 }
 
-// ---- for those who wait
+// ---- for waiting threads
 
 bool CudaBackend::Needs(const CollectiveCall& call, const OpState* state, uint32_t peer) const {
   const CudaOp& op = OpOf(state);
@@ -530,14 +530,14 @@ void CudaBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) {
   if (op.staged != nullptr) op.staged->Abandon(peers_may_work);
   if (op.mark.handle != 0) op.device->DropMark(op.mark);
   if (op.lease.control != nullptr && !peers_may_work) leases_.Reclaim(&op.lease);
-  // A kernel of NCCL may still write the result: until the communicators are gone.
+  // A kernel of NCCL may write the result until the communicators are gone.
   CollectiveResult* result = op.call.result;
   if (peers_may_work && result != nullptr && result->made_output != nullptr)
     left_behind_.push_back(std::exchange(result->made_output, nullptr));
 }
 
-// An abort frees memory, for which it waits until the device is idle, and so for the kernels of
-// every communicator of this process: one after the other, none would come to its end.
+// An abort frees memory, so it waits until the device is idle, and thus for the kernels of every
+// communicator of this process: aborting one after the other, none would end.
 void CudaBackend::Abort(const Status& why) {
   MutexLock lock(mutex_);
   if (!aborted_.ok()) return;

@@ -50,7 +50,7 @@ Status CudaRouter::Prepare(const CollectiveCall& call, std::unique_ptr<OpState>*
   return Status::Ok();
 }
 
-// The other members look at the facts as long as the world lasts.
+// The other members may read the facts as long as the world lasts.
 Status CudaRouter::PrepareAcrossHosts(const CollectiveCall& call, const std::string& refusal,
                                       std::unique_ptr<HostsAgreement>* agreement,
                                       BufferDescriptor* descriptor) {
@@ -68,7 +68,8 @@ Result<bool> CudaRouter::Start(const CollectiveCall& call, OpState* state,
                                const MemberInputs& parts) {
   if (loaded()) return backend()->Start(call, state, parts);
   HostsAgreement* agreement = AgreementOf(state);
-  if (agreement == nullptr) return FirstRefusal(parts.descriptors);  // this rank's own, if no other
+  if (agreement == nullptr)
+    return FirstRefusal(parts.descriptors);  // this rank's own if there is no other
   const HostNote note{.refuses = true, .why = static_cast<const RefusedOp*>(state)->refusal};
   HVD_RETURN_IF_ERROR(agreement->Start(parts, EncodeHostNote(note)));
   return false;

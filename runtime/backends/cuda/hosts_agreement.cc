@@ -7,7 +7,7 @@
 namespace hvd {
 namespace {
 
-// Where no other host announces the operation, any name will do that is in use once.
+// If no other host announces the operation, any name that is unique at the moment will do.
 std::string NameHere(const Group& group) {
   static std::atomic<uint64_t> last{0};
   return Format("gpu {}.{}", group.ranks[group.index], ++last);

@@ -15,7 +15,7 @@ bool Reduces(const CollectiveCall& call) {
   return call.collective == Collective::kAllreduce || call.collective == Collective::kReducescatter;
 }
 
-// Why NCCL does not serve these members of one host, whatever they do; "" if it does.
+// Why NCCL cannot serve these members of one host at all; "" if it can.
 std::string RefusalOfMembers(std::span<const MemberFacts> facts, std::span<const uint32_t> ranks) {
   for (uint32_t m = 0; m < facts.size(); ++m) {
     if (facts[m].nccl_version == 0) return NoNcclReason(ranks[m]);
@@ -32,7 +32,7 @@ std::string RefusalOfMembers(std::span<const MemberFacts> facts, std::span<const
   return "";
 }
 
-// Why NCCL does not do the operation; "" if it does.
+// Why NCCL cannot execute the operation; "" if it can.
 std::string RefusalOfCall(const CollectiveCall& call, const NcclAbilities& abilities) {
   if (!Reduces(call)) return "";
   if (call.collective == Collective::kAllreduce && call.op == ReduceOp::kAdasum)

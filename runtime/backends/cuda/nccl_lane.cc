@@ -14,7 +14,7 @@ namespace hvd {
 namespace {
 
 constexpr size_t kPackBelowBytes = size_t{64} << 10;
-// Of a batch: more are given in the next one.
+// Per batch: further operations go into the next one.
 constexpr size_t kMostOps = 512;
 
 using Action = CapturedBatches::Action;
@@ -31,8 +31,8 @@ NcclTensor TensorOf(const CollectiveCall& call) {
   return {AddressOf(call.input), AddressOf(call.output), call.count};
 }
 
-// Only batches that NCCL finds whole in memory of the lane's are kept: for other memory a graph has
-// NCCL tell the other members where it is, and the program may free it.
+// Only batches whose memory NCCL finds completely in buffers of this lane are kept: for other
+// memory a graph has NCCL send its address to the other members, and the program may free it.
 CapturedBatches::Key KeyOf(const std::vector<CudaOp*>& ops, const NcclPlan& plan,
                            const NcclFusionBuffer& packing) {
   CapturedBatches::Key key;
@@ -47,7 +47,7 @@ CapturedBatches::Key KeyOf(const std::vector<CudaOp*>& ops, const NcclPlan& plan
 // CU_STREAM_PER_THREAD.
 bool DiffersByThread(const void* stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
 
-// A member that is slow to come holds NCCL up while it connects; the limit is that of a start.
+// A late member blocks NCCL while it connects; the limit is that of a start.
 Status GivenTooLate(const NcclMember& member, Duration limit) {
   return Aborted(Format(
       "{}: NCCL has been at work on its calls for {} s, and they have not come to the GPU: some of "
@@ -74,7 +74,7 @@ NcclLane::NcclLane(CudaRoom& room, RankTurns& turns, std::unique_ptr<CudaDevice>
 
 NcclLane::~NcclLane() {
   captured_.Drop(Aborted("the lane has ended"));
-  comm_.reset();  // aborted where it is not closed, so that the device comes to an end
+  comm_.reset();  // aborted if not closed, so that the device finishes
   for (DeviceAddress address : scratches_) (void)device_->Free(address);
 }
 
@@ -127,13 +127,13 @@ Status NcclLane::Fail(Status why) {
   return failure_;
 }
 
-// NCCL waits for the end of every graph that has calls of the communicator.
+// NCCL waits for the end of every graph that contains calls of the communicator.
 void NcclLane::Abort(const Status& why) {
   captured_.Drop(why);
   (void)comm_->Abort(why);
 }
 
-// The others may still be closed.
+// The others may still close in order.
 Status NcclLane::FailToClose(Status why) {
   if (failure_.ok()) failure_ = std::move(why);
   Abort(failure_);
@@ -160,7 +160,7 @@ void NcclLane::MakeBatches() {
       ++end;
     }
     std::vector<uint64_t> turns(options_.turn_cells.size());
-    if (!AcquireTurns(options_.turn_cells, turns)) break;  // another leader is at it
+    if (!AcquireTurns(options_.turn_cells, turns)) break;  // another leader holds it
     Batch& batch = batches_[next_number_];
     batch.turn = turns[0];
     std::ranges::copy(turns, waiting_[first]->cell(0).turns());
@@ -205,7 +205,7 @@ Status NcclLane::Pump(TimePoint now) {
     const auto next = batches_.begin();
     const Batch& batch = next->second;
     if (next->first != next_given_ || !batch.IsKnown()) return Status::Ok();
-    if (awaits_turn()) {  // which never comes after an abort
+    if (awaits_turn()) {  // which never arrives after an abort
       Status alive = Watch();
       return alive.ok() ? alive : Fail(std::move(alive));
     }
@@ -260,7 +260,7 @@ Status NcclLane::BeginBatch(const Batch& batch) {
   return Status::Ok();
 }
 
-// True once the queue has all of it.
+// True once all of it is enqueued.
 Result<bool> NcclLane::GiveBatch() {
   if (action_ == Action::kLaunch) {
     HVD_RETURN_IF_ERROR(captured_.Launch());
@@ -354,7 +354,7 @@ Result<NcclPlan> NcclLane::PlanScatter(CudaOp& op) {
   const NcclReduction reduction = ReductionOf(call);
   const Result<NcclReductionSteps> steps = StepsOfReduction(reduction, op.choice.abilities);
   if (!steps.ok()) return steps.status();
-  // Scaled inputs need a place of their own, and so do inputs that the output would overwrite.
+  // Scaled inputs need separate memory, and so do inputs that the output would overwrite.
   if (steps->before != 1.0) {
     const Result<NcclBuffer> buffer = Scratch(call.bytes());
     if (!buffer.ok()) return buffer.status();
@@ -385,7 +385,7 @@ Result<NcclPlan> NcclLane::PlanExchange(CudaOp& op) {
                  : PlanAlltoall(call.dtype, *input, *output, sent, received);
 }
 
-// The input, or a copy of it where the output is the same memory.
+// The input, or a copy of it if the output is the same memory.
 Result<DeviceAddress> NcclLane::InputBeside(const CudaOp& op, DeviceAddress output) {
   const DeviceAddress input = AddressOf(op.call.input);
   if (input != output || op.call.bytes() == 0) return input;
@@ -396,9 +396,9 @@ Result<DeviceAddress> NcclLane::InputBeside(const CudaOp& op, DeviceAddress outp
   return copy->address;
 }
 
-// The same for one batch after the other, since the queue does them in turn. One that is too small
-// stays until the end, since to free it would make the processor wait; each is at least twice as
-// large as the one before.
+// Reused from batch to batch, since the queue executes them in order. One that is too small stays
+// until the end, since freeing it would make the processor wait; each is at least twice as large as
+// the previous one.
 Result<NcclBuffer> NcclLane::Scratch(size_t bytes) {
   if (bytes <= scratch_.bytes) return scratch_;
   bytes = std::max(bytes, 2 * scratch_.bytes);

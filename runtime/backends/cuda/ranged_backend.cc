@@ -24,7 +24,7 @@ struct RangedOp final : OpState {
 };
 
 RangedOp& RangedOf(OpState* state) { return static_cast<RangedOp&>(*state); }
-// Null where Prepare was skipped.
+// Null if Prepare was skipped.
 const OpState* InnerOf(const OpState* state) {
   return state == nullptr ? nullptr : static_cast<const RangedOp*>(state)->inner.get();
 }

@@ -7,10 +7,10 @@ namespace {
 
 // The most that a leader receives in one step; measured on loopback with 2, 3 and 4 leaders.
 constexpr size_t kMostReceived = 256 * 1024;
-// Beyond so many leaders everybody's adding everything costs more than a second exchange.
+// With more leaders than this, adding up everything everywhere costs more than a second exchange.
 constexpr size_t kMostDirectLeaders = 16;
 
-// One is added up while the next arrives.
+// One is added up while the next one arrives.
 constexpr size_t kLeastPieces = 2;
 constexpr size_t kMostPieces = 8;
 constexpr uint64_t kBytesPerUs = 12'500;  // at 100 Gbit/s

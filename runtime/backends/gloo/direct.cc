@@ -9,13 +9,13 @@
 namespace hvd {
 namespace {
 
-// A small sum is not worth a second stripe.
+// A small sum does not need a second stripe.
 InterHostCall OverOneStripe(InterHostCall call) {
   call.cut.stripes = 1;
   return call;
 }
 
-// Everybody gets everything and adds it up.
+// Every leader receives everything and adds it up.
 class DirectSum final : public InterHostSum {
  public:
   DirectSum(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
@@ -44,7 +44,7 @@ class DirectSum final : public InterHostSum {
     HVD_RETURN_IF_ERROR(transfers_.WaitUntil(deadline));
     return Finish();
   }
-  // As long as anything moves.
+  // Waits as long as bytes keep arriving.
   Status Run() {
     HVD_RETURN_IF_ERROR(transfers_.WaitAll());
     return Finish();

@@ -11,7 +11,7 @@
 namespace hvd {
 namespace {
 
-// Groups are cheap to make again; dynamic process sets may come and go for ever.
+// Groups are cheap to create again; dynamic process sets may come and go without end.
 constexpr size_t kMostGroups = 256;
 
 Status CheckCall(const InterHostCall& call, size_t counts) {
@@ -182,7 +182,7 @@ Status GlooSteps::Post(uint32_t rank, uint64_t tag, MessageBytes bytes) {
   return Status::Ok();
 }
 
-// Also where a later one has gone before an earlier one to another peer.
+// Also after a message to another peer was sent earlier than one before it.
 Status GlooSteps::DropGone() {
   for (auto at = posted_.begin(); at != posted_.end();) {
     if (!mesh_.IsOver((*at)->handle)) {

@@ -12,12 +12,12 @@
 namespace hvd {
 namespace {
 
-// Where the call leaves it open: what one leader adds up of a piece, and what it receives for it,
-// stay in the cache of a core between their arrival and the addition.
+// The default piece size: what one leader adds up of a piece, and what it receives for it, stay in
+// the cache of a core between arrival and addition.
 constexpr size_t kPartBytes = 512 << 10;
 constexpr size_t kMostPieceBytes = 4 << 20;
-// The part of the only other leader is added as it arrives, through a window that stays in a cache
-// that is near. Whole elements.
+// The part of the only other leader is added as it arrives, through a window small enough for a
+// near cache. Whole elements.
 constexpr size_t kWindowBytes = 64 << 10;
 
 size_t PieceBytes(const InterHostCall& call) {
@@ -25,7 +25,7 @@ size_t PieceBytes(const InterHostCall& call) {
   return std::min(kMostPieceBytes, kPartBytes * LeadersOf(call));
 }
 
-// In us, between this leader and the others; 0 where not all of them are known.
+// In us, between this leader and the others; 0 if not all of them are known.
 uint64_t LongestRoundTrip(const Mesh& mesh, const InterHostCall& call) {
   const std::vector<MeshLink> links = mesh.Links();
   uint64_t longest = 0;
@@ -67,8 +67,8 @@ class PartAdder final : public MeshConsumer {
   std::byte* output_;
 };
 
-// One allreduce. All receives of a piece are posted with its first sends, so that no other leader
-// has to wait for leave.
+// One allreduce. All receives of a piece are posted with its first sends, so that no leader has to
+// wait for permission to send.
 class LargeSum final : public InterHostSum {
  public:
   LargeSum(Mesh& mesh, ScratchPool& pool, const InterHostCall& call, const ReduceSpec& spec,
@@ -100,7 +100,7 @@ class LargeSum final : public InterHostSum {
     return GoOn(
         [deadline](Transfers& all, MeshAfter after) { return all.WaitUntil(deadline, after); });
   }
-  // As long as anything moves.
+  // Waits as long as bytes keep arriving.
   Status Run() {
     return GoOn([](Transfers& all, MeshAfter after) { return all.WaitAll(after); });
   }
@@ -109,7 +109,7 @@ class LargeSum final : public InterHostSum {
   template <typename Wait>
   Status GoOn(Wait wait) {
     while (ended_ < pieces_) {
-      // Results are not waited for while they are the newest: others are on the link meanwhile.
+      // Does not wait for the newest results, which use the link meanwhile.
       if (added_ < pieces_ && added_ <= ended_ + under_way_) {
         HVD_RETURN_IF_ERROR(wait(arrivals_[added_ % under_way_], MeshAfter::kReturns));
         Add(added_);
@@ -141,10 +141,11 @@ class LargeSum final : public InterHostSum {
     return scratch_.get() + (piece % under_way_) * scratch_bytes_;
   }
 
-  // Else the parts of all leaders must be there, to be added in their order.
+  // Otherwise the parts of all leaders must have arrived, to be added in order.
   bool adds_at_once() const { return leaders_ == 2; }
 
-  // The own part has to be there before another leader's arrives, which may be added to it at once.
+  // The own part must be complete before another leader's arrives, which may be added to it at
+  // once.
   void Begin(size_t piece) {
     if (call_.copies != nullptr) call_.copies->Fill(All(piece).first, All(piece).count);
     MeshStart start(mesh_);
@@ -153,8 +154,8 @@ class LargeSum final : public InterHostSum {
   }
   void Expect(MeshStart& start, size_t piece) {
     ForOthers(call_, [&](uint32_t leader) { ExpectPart(start, piece, leader); });
-    // Another leader's result comes to a place whose content that leader has received before, so
-    // the place may be in the input.
+    // Another leader's result goes to a place whose input that leader has already received, so the
+    // place may be in the input.
     ForOthers(call_, [&](uint32_t leader) {
       const Range part = PartOf(piece, leader);
       results_[piece].Receive(start, leader, kGatherSlot, output_ + part.first * element_,
@@ -217,7 +218,7 @@ class LargeSum final : public InterHostSum {
   std::vector<Transfers> arrivals_;            // by turn: what a piece needs before it is added up
   std::vector<Transfers> results_;             // by piece: the parts that others have added up
   Transfers sends_;                            // waited for at the end
-  size_t added_ = 0, ended_ = 0;  // pieces, of which the own part is, of which all is there
+  size_t added_ = 0, ended_ = 0;               // pieces: own part added up; complete
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
   throw gloo::InvalidOperationException(std::string(what) + " is not served by the mesh");
 }
 
-// Gloo's algorithms look whether a pair exists, and then use buffers.
+// Gloo's algorithms check that a pair exists, and then use buffers.
 class AnyPair final : public gloo::transport::Pair {
  public:
   const gloo::transport::Address& address() const override { NotServed("the address of a pair"); }
@@ -46,7 +46,7 @@ class MeshBuffer final : public gloo::transport::UnboundBuffer {
     recv(ranks[0], slot, offset, bytes);
   }
 
-  // Gloo's own time-outs do not count: the operation has an idle limit.
+  // Gloo's own time-outs are ignored: the operation has an idle limit.
   bool waitSend(int*, std::chrono::milliseconds) override { return WaitFirst(sends_); }
   bool waitRecv(int*, std::chrono::milliseconds) override { return WaitFirst(receives_); }
   void abortWaitSend() override { NotServed("aborting one wait"); }

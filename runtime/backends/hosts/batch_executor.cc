@@ -84,8 +84,8 @@ std::byte* BatchExecutor::Scratch(size_t bytes) {
   return scratch_.get();
 }
 
-// The leader does what the members have not taken, and waits only for those in the middle of a
-// chunk.
+// The leader works on the chunks that no member has claimed, and waits only for members in the
+// middle of one.
 Status BatchExecutor::FinishLocalSum(LeaderTensor& part) {
   while (!part.local_sum.Help()) {
     if (around_.given_up()) return Aborted("the world broke while a sum was made");
@@ -123,8 +123,8 @@ Status BatchExecutor::Allreduce(Items items) {
   return combined;
 }
 
-// Every leader gets every input and combines the same tree over all ranks: the dot products need
-// whole vectors.
+// Every leader receives every input and combines the same tree over all ranks: the dot products
+// need whole vectors.
 Status BatchExecutor::Adasum(const LeaderItem& item) {
   LeaderTensor& part = *item.part;
   const CollectiveCall& call = part.call;
@@ -160,7 +160,7 @@ Status BatchExecutor::Adasum(const LeaderItem& item) {
   return Status::Ok();
 }
 
-// Like the first half of an allreduce, with the members' rows for slices.
+// Like the first half of an allreduce, with the members' rows as slices.
 Status BatchExecutor::Reducescatter(const LeaderItem& item) {
   LeaderTensor& part = *item.part;
   const CollectiveCall& call = part.call;
@@ -225,8 +225,8 @@ Status BatchExecutor::Broadcast(const LeaderItem& item) {
                   });
 }
 
-// Registered memory for a table of numbers, which the call has filled in board order, and the data
-// behind it.
+// Registered memory for a table of numbers, filled by the call in board order, followed by the
+// data.
 Status BatchExecutor::MakeResult(LeaderTensor& part, size_t table_words, size_t data_bytes,
                                  std::byte** data) {
   const size_t table_bytes = RoundUp(table_words * sizeof(int64_t), kCacheLine);
@@ -240,7 +240,7 @@ Status BatchExecutor::MakeResult(LeaderTensor& part, size_t table_words, size_t 
   return Status::Ok();
 }
 
-// The result lies in order of hosts, and of members within a host.
+// The result is in order of hosts, and of members within a host.
 Status BatchExecutor::Allgather(const LeaderItem& item) {
   LeaderTensor& part = *item.part;
   const std::vector<int64_t>& rows = item.entry->extents[item.number];
@@ -270,8 +270,8 @@ Status BatchExecutor::Allgather(const LeaderItem& item) {
   });
 }
 
-// For each host, for each receiver there: what the members here send it. So what comes in lies by
-// sender's host, then by receiver here, then by sender.
+// For each host, for each receiver there: what the members here send to it. So received data is
+// ordered by the sender's host, then by receiver here, then by sender.
 Status BatchExecutor::Alltoall(const LeaderItem& item) {
   LeaderTensor& part = *item.part;
   const size_t row_bytes = part.call.row_bytes(), size = item.op->set_size;

@@ -10,7 +10,7 @@ TraceActivity ExchangeOf(std::string_view comm) {
   return comm == "mpi" ? TraceActivity::kMpi : TraceActivity::kExchange;
 }
 
-// The items of one operation lie one behind the other.
+// The items of one operation are adjacent.
 template <typename Body>
 void ForEachOp(LeaderItems items, Body&& body) {
   const LeaderOp* last = nullptr;

@@ -17,14 +17,14 @@ namespace hvd {
 namespace {
 
 constexpr Duration kCauseLook = std::chrono::milliseconds(20);
-// Between looks at a thread that waits for a message in place of the negotiation thread.
+// Interval between checks of a thread that waits for a message in place of the negotiation thread.
 constexpr Duration kHeldYield = std::chrono::milliseconds(2);
-// Times HostLeaderOptions::attendance_timeout, for a thread that has come again and again, or that makes a
-// sum: it looks for messages itself meanwhile (AttendUntil).
+// Multiple of HostLeaderOptions::attendance_timeout, for a thread that keeps coming back, or that
+// computes a sum: it checks for messages itself meanwhile (AttendUntil).
 constexpr int kMostYields = 4;
 constexpr int kTries = 50;
 
-// The report of an operation with its part of a sum, which leaves the operation.
+// The report of an operation with its part of a sum, which is moved out of the operation.
 OfferMessage OfferOf(LeaderOp& op) {
   MessageBytes sum = std::exchange(op.ready.sum, {});
   op.offered_bytes = sum.size();
@@ -38,8 +38,8 @@ Status Execute(const BatchTurn& turn, const BatchExecutor::Surroundings& around,
   return BatchExecutor(around, turn.batch.msg, rank).Run(turn.batch.ops);
 }
 
-// A connection mostly breaks because a process died, which the launcher is about to report. A rank
-// that leaves needs no cause any more: `leaves` waits for a moment, and says so.
+// A connection usually breaks because a process died, which the launcher is about to report. A rank
+// that leaves no longer needs a cause: `leaves` waits for a moment, and returns whether it does.
 Status FirstCause(const Status& status, const HostLeaderOptions& options,
                   const std::function<bool()>& leaves) {
   const TimePoint deadline = SteadyNow() + options.cause_grace;
@@ -199,7 +199,7 @@ void HostLeaderService::NoteFailure(const Status& why) {
   if (failure_.ok()) failure_ = why;
 }
 
-// ---- threads that wait for an operation
+// ---- waiting threads
 
 bool HostLeaderService::BeginAttending() {
   MutexLock lock(mutex_);
@@ -210,7 +210,7 @@ bool HostLeaderService::BeginAttending() {
 bool HostLeaderService::TryNegotiation(bool patiently) {
   for (int tries = 0;; ++tries) {
     if (negotiating_.try_lock()) return true;
-    sleep_.Interrupt();  // the negotiation thread stands back
+    sleep_.Interrupt();  // the negotiation thread yields
     if (!patiently || tries == kTries) return false;
     ::sched_yield();
   }
@@ -235,7 +235,7 @@ bool HostLeaderService::AttendUntil(TimePoint deadline) {
     MutexLock lock(mutex_);
     begun = turns_.has_begun();
   }
-  if (begun) {  // and back in time for a look at what else has come
+  if (begun) {  // and back in time to check for other events
     StepBatches(std::min(deadline, SteadyNow() + options_.attendance_timeout / 2));
     return true;
   }
@@ -302,14 +302,14 @@ void HostLeaderService::PutBack(std::unique_ptr<SteppedBatch> batch) {
   if (for_thread) changed_.notify_all();
 }
 
-// ---- what the negotiation thread does, needs and finds out
+// ---- what the negotiation thread does, needs and finds
 
 void HostLeaderService::Negotiate() {
   for (bool serves = true; serves;) {
     Yield();
     if (!negotiating_.try_lock()) {
       // A thread that attends has come back. If this one waited for the lock, that one would have
-      // to wake it each time it lets go.
+      // to wake it at each release.
       MutexLock lock(mutex_);
       summoned_.wait_for(lock, options_.attendance_timeout);
       continue;
@@ -337,7 +337,7 @@ void HostLeaderService::Yield() {
 }
 
 NegotiatorRequests HostLeaderService::PopRequests(bool sleeps) {
-  if (sleeps) sleep_.Begin();  // before the look at the requests
+  if (sleeps) sleep_.Begin();  // before the check for requests
   NegotiatorRequests requests;
   MutexLock lock(mutex_);
   requests.posted.swap(posted_);
@@ -386,7 +386,7 @@ void HostLeaderService::Work() {
   }
 }
 
-// No thread uses the memory of the callers any more.
+// No thread uses the callers' memory any more.
 void HostLeaderService::Conclude(const LeaderBatch& batch, const Status& status) {
   {
     MutexLock lock(mutex_);

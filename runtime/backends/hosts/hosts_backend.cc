@@ -36,7 +36,7 @@ bool MakesSum(const CollectiveCall& call) {
   return call.collective == Collective::kReducescatter || LeavesSum(call);
 }
 
-// One rank on each host: there is nothing to add up before the hosts meet. The same on all ranks.
+// One rank on each host: nothing to add up before the hosts exchange. The same on all ranks.
 bool GoesStraight(const CollectiveCall& call, const HostParts& hosts) {
   return LeavesSum(call) && hosts.parts.size() == call.group->ranks.size();
 }
@@ -58,7 +58,7 @@ uint64_t FusionKey(const CollectiveCall& call) {
          (uint64_t{static_cast<uint8_t>(call.dtype)} + 1);
 }
 
-// What this host reports of an operation, but for its tensors.
+// This host's report of an operation, without its tensors.
 ReadyMessage ReadyFor(const CollectiveCall& call, const MemberInputs& parts) {
   ReadyMessage msg;
   msg.domain = parts.cross_host->domain;
@@ -95,7 +95,7 @@ WorkMark* WorkMarkIn(std::byte* control, uint32_t members, uint32_t member) {
          member;
 }
 
-// An agreement is one with the other hosts, also where all members are here.
+// An agreement involves the other hosts even if all members are here.
 bool StaysHere(const CollectiveCall& call) {
   return call.group->on_one_host() && call.agreement == nullptr;
 }
@@ -139,7 +139,7 @@ struct HostsBackend::MemberOp final : OpState {
   std::shared_ptr<LeaderTensor> part;
 
   WorkMark* work_mark(uint32_t member) const { return WorkMarkIn(control, members, member); }
-  // Adds up a part of the sum of this host.
+  // Adds up a part of this host's sum.
   void Help(const CollectiveCall& call, SharedMemoryMap& peer_memory) {
     if (inputs.empty() || result_status->sum.segment == 0) return;
     if (!sum) {
@@ -153,7 +153,7 @@ struct HostsBackend::MemberOp final : OpState {
     }
     sum->Help();
   }
-  // Until they are through, no rank of another host can go on either.
+  // Until they are done, no rank on another host can continue either.
   std::vector<uint32_t> NeighboursAtWork(const Group& group) const {
     std::vector<uint32_t> at_work;
     for (uint32_t m = 0; m < members; ++m) {
@@ -244,7 +244,7 @@ void HostsBackend::WorkAhead(const CollectiveCall& call, OpState* state) {
   one_host_.WorkAhead(call, static_cast<OneHostOp*>(state)->state.get());
 }
 
-// ---- when they have
+// ---- after they have agreed
 
 Result<bool> HostsBackend::Start(const CollectiveCall& call, OpState* state,
                                  const MemberInputs& parts) {
@@ -260,7 +260,7 @@ Result<bool> HostsBackend::Start(const CollectiveCall& call, OpState* state,
   for (uint32_t m = 0; m < op.members; ++m) {
     if (parts.joined.empty() || parts.joined[m] == 0) op.taking_part.push_back(m);
   }
-  // Every rank says for itself that it has joined.
+  // Every rank announces its own join.
   if (call.collective == Collective::kJoin) op.taking_part = {op.self};
   op.leader = op.taking_part[0];
   op.leads = op.leader == op.self;
@@ -288,7 +288,7 @@ Status HostsBackend::Follow(const CollectiveCall& call, MemberOp& op, const Memb
   return Status::Ok();
 }
 
-// Where the inputs of those that take part are in this process; null where there is nothing.
+// Where the inputs of the participants are in this process; null: no input.
 Result<std::vector<const void*>> HostsBackend::InputsOf(const CollectiveCall& call,
                                                         const MemberOp& op,
                                                         const MemberInputs& parts) {
@@ -307,7 +307,7 @@ Result<std::vector<const void*>> HostsBackend::InputsOf(const CollectiveCall& ca
   return inputs;
 }
 
-// What goes wrong here is told to the other hosts like a disagreement, so that nobody waits for us.
+// A failure here is reported to the other hosts like a disagreement, so that no rank waits for us.
 void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts) {
   const CrossHostRequest& cross_host = *parts.cross_host;
   op.control = op.lease.control;
@@ -337,7 +337,7 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
   if (!built.ok() && ready.failure.ok()) ready.failure = built;
   if (ready.fusion_key != FusionKey(call)) ready.fusion_key = 0;
   if (cross_host.part + 1 < cross_host.part_count) return;
-  // Several at once may travel together, which saves more.
+  // Several at once may be fused, which saves more.
   if (led_ == assembling_->parts.size()) ready.sum = SumToOffer(*assembling_);
   leader_service_.Post(std::exchange(assembling_, nullptr));
 }
@@ -377,7 +377,7 @@ Status HostsBackend::BuildPart(const CollectiveCall& call, MemberOp& op, const M
   return Status::Ok();
 }
 
-// Where the size is known already; otherwise BatchExecutor takes the memory.
+// If the size is already known; otherwise BatchExecutor allocates the memory.
 Status HostsBackend::AllocateResult(const CollectiveCall& call, MemberOp& op, LeaderTensor& part) {
   if (call.agreement != nullptr || HasExtents(call) || call.bytes() == 0) return Status::Ok();
   op.result_status->result_bytes = ResultBytes(call, op.op->hosts, map_.here());
@@ -396,7 +396,7 @@ Status HostsBackend::AllocateResult(const CollectiveCall& call, MemberOp& op, Le
   return Status::Ok();
 }
 
-// ---- on the way
+// ---- in progress
 
 Result<bool> HostsBackend::Advance(const CollectiveCall& call, OpState* state) {
   if (StaysHere(call)) {
@@ -492,7 +492,7 @@ Status HostsBackend::ReadResult(const CollectiveCall& call, const MemberOp& op) 
   return Status::Ok();
 }
 
-// Null where there is no data.
+// Null if there is no data.
 Result<const std::byte*> HostsBackend::ResultMemory(const MemberOp& op) {
   if (op.leads) return op.part->memory;
   const ResultStatus& result_status = *op.result_status;
@@ -503,8 +503,8 @@ Result<const std::byte*> HostsBackend::ResultMemory(const MemberOp& op) {
   return *resolved;
 }
 
-// No member reads inputs any more, as the result status says; this one stops reading the leader's
-// memory.
+// No member reads inputs any more, according to the result status; this one stops reading the
+// leader's memory.
 void HostsBackend::Finish(MemberOp& op) {
   op.settled = true;
   if (op.staging != nullptr) leases_.heap().Free(std::exchange(op.staging, nullptr));
@@ -571,7 +571,7 @@ void HostsBackend::Abandon(std::unique_ptr<OpState> state, bool peers_may_work) 
   if (op.started) {
     if (op.leads) --led_;
     if (op.straight) leader_service_.LetGo(*op.op, *op.part);
-    // The leader's service, or a peer, may be at work on this memory: it is never used again.
+    // The leader's service, or a peer, may be using this memory: it is never reused.
     if (op.leads && op.op != assembling_) {
       leader_service_.Withdraw(op.op->ready.ticket,
                                Format("rank {} gave up '{}'", map_.rank, op.op->ready.name));

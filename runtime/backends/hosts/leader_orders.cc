@@ -61,7 +61,7 @@ Status LeaderOrders::OnRun(RunMessage&& msg) {
   return Status::Ok();
 }
 
-// Nothing is to be moved, so the batch is done when the members here know of it.
+// No data to move, so the batch is done when the members here know of it.
 Status LeaderOrders::OnTurn(RunMessage&& msg, std::optional<Coordination>* reply) {
   ++settled_;
   std::vector<LeaderOpPointer> ops;

@@ -9,12 +9,12 @@
 namespace hvd {
 namespace {
 
-// The most that the coordinator sends to a leader in one answer of this kind: more is copied too
-// often on its way.
+// The most that the coordinator sends to a leader in one such answer: larger ones would be copied
+// too often.
 constexpr size_t kMostOffered = 4 << 10;
-// Between two hosts it goes out as the report of the other comes in (early_offer.h), in one piece.
+// Between two hosts it is sent while the other's report arrives (early_offer.h), in one piece.
 constexpr size_t kMostOfferedToOne = 64 << 10;
-// From so many bytes on, tensors that travel together are copied while they travel.
+// From this many bytes on, fused tensors are copied while they are in flight.
 constexpr size_t kCopiedByPart = 256 << 10;
 
 size_t OfferedBytes(const LeaderTensor& part) {
@@ -33,7 +33,7 @@ MessageBytes SumToOffer(const LeaderOp& op) {
   size_t bytes = 0;
   for (const auto& part : op.parts) {
     if (!TravelTogether(op.parts[0]->call, part->call)) return {};
-    if (!part->straight && !part->local_sum.IsSmall()) return {};  // it may not be over
+    if (!part->straight && !part->local_sum.IsSmall()) return {};  // it may not have ended
     bytes += OfferedBytes(*part);
     if (bytes > most) return {};
   }
@@ -49,8 +49,8 @@ uint32_t DivisorFor(const CollectiveCall& call, const LeaderItem& item) {
   return DivisorOf(call.op, static_cast<uint32_t>(item.op->set_size), item.entry->participants);
 }
 
-// The rank that takes the result applies the scales (FinishSum), except where there is one rank a
-// host: then the sum goes from input to output, as it shall be.
+// The rank that uses the result applies the scales (FinishSum), except with one rank per host: then
+// the sum goes from input to output in its final form.
 LeaderSum::LeaderSum(LeaderItems items) : items_(items) {
   const CollectiveCall& call = items[0].part->call;
   spec_ = ReduceSpec{InterHostType(call), ArithmeticOf(call.op)};
@@ -102,8 +102,8 @@ Status LeaderSum::AddOffered(std::span<const MessageBytes> sums, size_t own) {
   return Status::Ok();
 }
 
-// The bytes of each tensor among these elements: its number, where they begin in it and in all of
-// them together, and how many they are.
+// The bytes of each tensor among these elements: its number, their offset in it and in all of them
+// together, and how many they are.
 template <typename Visitor>
 void LeaderSum::ForTensors(size_t first, size_t count, Visitor visit) const {
   const size_t element = SizeOf(spec_.dtype), end = first + count;

@@ -58,7 +58,7 @@ Status Negotiator::NegotiateOnce() {
   return status.ok() ? CheckPeriodically() : status;
 }
 
-// Learns of messages that went out earlier and did not arrive.
+// Detects messages that were sent earlier and did not arrive.
 Status Negotiator::CheckSent() {
   Status sent = link_.Flush(TimePoint{});
   if (sent.ok() || sent.code() == Code::kInProgress) return Status::Ok();
@@ -78,7 +78,7 @@ bool Negotiator::NeedsServing() const {
   return over_ || !lost_.ok() || !trouble_.ok() || orders_.has_failures();
 }
 
-// Ends with the message that settles an operation: another look takes as long as a small sum.
+// Ends with the message that completes an operation: another poll takes as long as a small sum.
 Status Negotiator::PollOnce(TimePoint deadline) {
   const bool waits = deadline > TimePoint{};
   const uint64_t before = orders_.settled();
@@ -100,8 +100,8 @@ Status Negotiator::Report(NegotiatorRequests requests) {
   return orders_.UseEarlyOffer();
 }
 
-// The loss of one rank is no end for the coordinator; for the others the loss of the coordinator
-// is.
+// The coordinator survives the loss of one rank; the others do not survive the loss of the
+// coordinator.
 Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
   const uint32_t speaker = coordinates() ? kAnyLeader : kCoordinator;
   Result<InterHostMessage> message =
@@ -115,7 +115,7 @@ Status Negotiator::ReceiveNext(TimePoint deadline, bool* received) {
   return coordinates() ? message.status() : LoseCoordinator(message.status());
 }
 
-// Sends what other threads want sent. False when this thread is to end.
+// Sends what other threads have queued. False if this thread is to end.
 bool Negotiator::HandleRequests() {
   NegotiatorRequests requests = owner_.PopRequests(/*sleeps=*/true);
   const bool leaving = requests.leaving;
@@ -128,14 +128,14 @@ bool Negotiator::HandleRequests() {
   return !over_;
 }
 
-// Others may count on batches that were given out before they learn that this rank leaves, so the
-// coordinator has the last word.
+// Others may rely on batches issued before they learn that this rank leaves, so the coordinator
+// decides when it may go.
 void Negotiator::SendGoodbye() {
   const TimePoint now = SteadyNow();
   if (!sent_goodbye_) {
     sent_goodbye_ = true;
     goodbye_deadline_ = now + options_.goodbye;
-    // A neighbour may have gone before, and be the reason why this rank leaves.
+    // A neighbour may have left before, and be the reason why this rank leaves.
     Status sent = ReportLeavers();
     if (sent.ok()) sent = ReceiveLocal();
     if (sent.ok() && !coordinates()) sent = SendToCoordinator(LeaveMessage{options_.map.rank});
@@ -145,7 +145,7 @@ void Negotiator::SendGoodbye() {
   if (now >= goodbye_deadline_) over_ = true;
 }
 
-// What another leader may have used already is brought to its end first.
+// Completes first what another leader may have used already.
 void Negotiator::CloseCoordinator(TimePoint now) {
   const std::string why = "rank 0, which arranges the work of all hosts, left the world";
   Coordinator::Answers answers;
@@ -161,10 +161,10 @@ Status Negotiator::SendToCoordinator(Coordination&& msg) {
   return sent.ok() || coordinates() ? sent : LoseCoordinator(sent);
 }
 
-// It may have sent an abort notice before it went. A rank that leaves as well misses nothing; once
+// It may have sent an abort notice before it left. A rank that leaves as well misses nothing; once
 // its neighbours see it leave, it may get no notice.
 Status Negotiator::LoseCoordinator(const Status& why) {
-  if (polling_) return lost_ = why;  // Serve goes on here
+  if (polling_) return lost_ = why;  // Serve continues here
   const TimePoint deadline = SteadyNow() + options_.cause_grace;
   while (!over_) {
     Result<InterHostMessage> message = link_.Receive(kCoordinator, deadline);
@@ -261,7 +261,7 @@ Status Negotiator::ReportLeavers() {
 
 void Negotiator::Finish() {
   (void)link_.Flush(SteadyNow() + options_.goodbye);
-  orders_.PublishFailures();  // a look may have received both these and the end
+  orders_.PublishFailures();  // one poll may have received both these and the end
   const Status why = owner_.OnClosed(Aborted("the world was shut down"));
   for (const LeaderOpPointer& op : owner_.PopRequests(/*sleeps=*/false).posted)
     publisher_.PublishFailure(*op, why);

@@ -87,7 +87,7 @@ Status SteppedBatch::Begin() {
 
 Status SteppedBatch::Finish(const std::function<bool()>& given_up) {
   for (;;) {
-    // An Abort ends the exchange, but not the work of another rank of this host.
+    // An Abort ends the exchange, but not the work of another rank on this host.
     Status done = Continue(exchange_ == nullptr ? TimePoint{} : TimePoint::max());
     if (done.code() != Code::kInProgress) return done;
     if (exchange_ != nullptr) continue;

@@ -65,7 +65,7 @@ Result<Turn> Exchange::Step() {
   return Turn::kIdle;
 }
 
-// A chunk that is there but not taken waits for another rank's.
+// A chunk that has arrived and is not used waits for another rank's.
 std::vector<int> Exchange::Missing() const {
   std::vector<int> ranks;
   for (const Sink& in : ins_) {

@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kLargestChunk = size_t{256} << 10;
 constexpr size_t kSmallestChunk = size_t{16} << 10;
 constexpr size_t kMemoryForChunks = size_t{128} << 20;
-// Up to so many bytes from all leaders together, everybody gets everything and adds it for itself.
+// Up to this many bytes from all leaders together, every leader receives everything and adds it up
+// itself.
 constexpr size_t kSmallAllreduceBytes = size_t{64} << 10;
 constexpr Duration kGraceAfterLeave = std::chrono::milliseconds(500);
 
@@ -63,7 +64,7 @@ MpiInterHostComm::~MpiInterHostComm() {
   });
 }
 
-// ---- whether to go on
+// ---- whether to continue
 
 Status MpiInterHostComm::Fail(Status why) {
   MutexLock lock(mutex_);
@@ -107,7 +108,7 @@ void MpiInterHostComm::Abort(const Status& why) {
   library_.GiveUpOn(nullptr, reason);
 }
 
-// Messages that it sent before it left may still be on their way.
+// Messages that it sent before it left may still be in flight.
 bool MpiInterHostComm::HasLeft(uint32_t rank) {
   std::optional<TimePoint> since = mailbox_.LeftSince(rank);
   return since && SteadyNow() - *since > kGraceAfterLeave;
@@ -196,7 +197,7 @@ Status MpiInterHostComm::Alltoallv(const InterHostCall& call, const void* input,
   });
 }
 
-// A binomial tree; each chunk goes on as soon as it is there.
+// A binomial tree; each chunk is forwarded as soon as it has arrived.
 Status MpiInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, void* data,
                                    size_t bytes) {
   HVD_RETURN_IF_ERROR(Check(call));
@@ -223,7 +224,7 @@ Status MpiInterHostComm::Broadcast(const InterHostCall& call, uint32_t root, voi
   });
 }
 
-// Every leader combines its part of what all have, chunk by chunk as soon as all have sent it.
+// Every leader combines its part of all inputs, chunk by chunk as soon as all have sent it.
 Status MpiInterHostComm::ReduceScatter(const InterHostCall& call, const std::string& what,
                                        const ReduceSpec& spec, const std::byte* input,
                                        std::span<const size_t> counts, std::byte* output) {

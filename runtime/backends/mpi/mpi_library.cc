@@ -20,8 +20,7 @@ constexpr int kYields = 2000;
 constexpr long kShortestSleepNs = 20'000;
 constexpr int kMostTurns = kYields + 20 * 24;  // 0.5 ms
 
-// MPI tells nobody when something arrives, so one looks again and again; less often the longer
-// nothing came.
+// MPI does not signal arrivals, so they are polled for; less often the longer nothing has come.
 class Patience {
  public:
   void Reset() { turns_ = 0; }
@@ -62,17 +61,17 @@ Status MpiError(std::string_view what, int code) {
   return Internal(std::string(what) + ": " + std::string(text, static_cast<size_t>(length)));
 }
 
-// An activity with its state after its last turn.
+// An activity with the outcome of its last step.
 struct MpiLibrary::Task {
   Activity* activity = nullptr;
   TimePoint deadline = TimePoint::max();
   IdleLimit idle{kNoLimit, 0, TimePoint{}};
-  uint64_t moved = 0;                            // turns
+  uint64_t moved = 0;                            // steps
   const std::function<void()>* calls = nullptr;  // instead of an activity
   bool done = false;
   Status status;
 
-  // True if it moved.
+  // True if it made progress.
   bool Step() {
     if (calls != nullptr) {
       (*calls)();
@@ -135,7 +134,7 @@ void MpiLibrary::WatchForFinalize(void (*before_finalize)()) {
   });
 }
 
-// An application that has initialised MPI keeps it for itself, at any level, until it finalises it.
+// An application that has initialised MPI controls it, at any thread level, until it finalises it.
 Result<MpiFacts> MpiLibrary::StartBeside(bool one_thread) {
   int finalised = 0, initialised = 0;
   MPI_Finalized(&finalised);
@@ -161,7 +160,7 @@ int MpiLibrary::OnFinalize(MPI_Comm, int, void*, void* extra) {
   return MPI_SUCCESS;
 }
 
-// The application initialised MPI, at a level of its choice.
+// The application initialised MPI, at a thread level of its choice.
 Status MpiLibrary::Adopt(bool one_thread) {
   MPI_Query_thread(&level_);
   if (level_ < MPI_THREAD_SERIALIZED) {
@@ -181,8 +180,8 @@ Status MpiLibrary::Adopt(bool one_thread) {
   return Status::Ok();
 }
 
-// In a thread of our own: with less than MPI_THREAD_MULTIPLE only the thread that initialises may
-// call MPI, and the application's threads come and go.
+// In our own thread: below MPI_THREAD_MULTIPLE only the thread that initialises may call MPI, and
+// the application's threads come and go.
 Status MpiLibrary::Initialise(bool one_thread) {
   int wanted = one_thread ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE;
   int code = MPI_SUCCESS;

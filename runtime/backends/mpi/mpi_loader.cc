@@ -1,4 +1,4 @@
-// The one file of this folder that is part of libhvd.so.
+// The only file of this folder that is part of libhvd.so.
 #include <dlfcn.h>
 #include <unistd.h>
 

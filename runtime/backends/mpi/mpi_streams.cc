@@ -10,7 +10,7 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kWindow = 4;  // chunks of one stream under way
+constexpr size_t kWindow = 4;  // chunks of one stream in flight
 constexpr size_t kMostFreeBytes = size_t{64} << 20;
 
 }  // namespace
@@ -114,7 +114,7 @@ void InStream::Pop() {
   ++taken_;
 }
 
-// A receive takes the largest chunk, since another operation's may come.
+// A receive uses the largest chunk size, since a message of another operation may arrive.
 Status InStream::Post() {
   Chunk chunk = kind_.pool->Acquire(kind_.chunk_bytes);
   int code = MPI_Irecv(chunk.buffer.get(), static_cast<int>(chunk.capacity), MPI_BYTE, peer_,
@@ -147,7 +147,7 @@ Status InStream::Arrive(Chunk chunk) {
   return Status::Ok();
 }
 
-// More receives are posted than there are chunks to come, because some came as strays.
+// More receives are posted than chunks will come, because some came as strays.
 void InStream::Retract() {
   Chunk chunk = std::move(posted_.back());
   posted_.pop_back();
@@ -186,7 +186,7 @@ Result<Turn> InStream::Step() {
   return got_ == before ? Turn::kIdle : Turn::kMoved;
 }
 
-// A receive that has not been matched is taken back. MPI may still write one that has been, into
+// A receive that has not been matched is cancelled. MPI may still write to a matched one, into
 // memory that is kept.
 InStream::~InStream() {
   for (Chunk& chunk : posted_) {

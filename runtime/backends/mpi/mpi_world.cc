@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kIdBytes = 16;
 
-// Where a rank is, as it knows itself.
+// Where a rank is, as that rank reports it.
 struct Whereabouts {
   uint32_t first_on_host = 0;  // the lowest rank there
   uint32_t local_rank = 0;
@@ -58,7 +58,7 @@ class RequestActivity final : public Activity {
   TimePoint last_reminder_ = SteadyNow();
 };
 
-// How many ranks the launcher says there are; nothing when no launcher of MPI says so.
+// The number of ranks according to the launcher; nothing if no MPI launcher tells.
 std::optional<int> LaunchedRanks() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     if (const auto number = ParseWhole<int>(GetEnv(name).value_or(""))) return number;
@@ -66,7 +66,8 @@ std::optional<int> LaunchedRanks() {
   return std::nullopt;
 }
 
-// An mpirun of one MPI and a library of another make as many worlds of one as there are processes.
+// An mpirun of one MPI with a library of another makes as many worlds of one as there are
+// processes.
 Status CheckSize(int size, uint32_t expected) {
   std::optional<int> launched =
       expected != 0 ? std::optional(static_cast<int>(expected)) : LaunchedRanks();
@@ -128,7 +129,7 @@ Status JoinedWorld::Open(const MpiJoinOptions& options) {
   return FindPlaces(options.deadline);
 }
 
-// The one thing here that MPI cannot do without blocking.
+// The only thing here for which MPI has no non-blocking call.
 Status JoinedWorld::ChooseRanks(std::span<const uint32_t> ranks, MPI_Comm* chosen) {
   constexpr int kTag = 0x4876;
   int rank = 0, size = 0, code = MPI_SUCCESS;
@@ -159,8 +160,8 @@ Status JoinedWorld::ChooseRanks(std::span<const uint32_t> ranks, MPI_Comm* chose
   return code == MPI_SUCCESS ? Status::Ok() : MpiError("making a world of some ranks", code);
 }
 
-// MPI knows who can share memory, but finds it out by a call that blocks: a barrier that does not
-// makes sure first that everybody is there.
+// MPI knows who can share memory, but only through a blocking call: a non-blocking barrier first
+// makes sure that all ranks are there.
 Status JoinedWorld::FindPlaces(TimePoint deadline) {
   Status status = Complete("the first barrier", deadline,
                            [&](MPI_Request* request) { return MPI_Ibarrier(data_, request); });
@@ -201,7 +202,7 @@ Status JoinedWorld::FindPlaces(TimePoint deadline) {
 
 Status JoinedWorld::Complete(const char* what, TimePoint deadline,
                              const std::function<int(MPI_Request*)>& begin) {
-  // MPI writes to the request until it is complete, so it outlives a wait that ran out of time.
+  // MPI writes to the request until it is complete, so it outlives a wait that timed out.
   auto buffer = std::make_unique<std::byte[]>(sizeof(MPI_Request));
   auto* request = new (buffer.get()) MPI_Request(MPI_REQUEST_NULL);
   int code = MPI_SUCCESS;

@@ -14,7 +14,7 @@ NcclFusionBuffer::~NcclFusionBuffer() {
     (void)device_.Free(address_);
     return;
   }
-  (void)device_.Drain();  // NCCL frees it at once, whatever the queue still does
+  (void)device_.Drain();  // NCCL frees it at once, whatever is still enqueued
   (void)device_.With([&](CuStream) {
     library_.api.mem_free(reinterpret_cast<void*>(static_cast<uintptr_t>(address_)));
     return Status::Ok();

@@ -12,12 +12,12 @@
 namespace hvd {
 namespace {
 
-// Dot products grow with the square of the members.
+// Dot products grow with the square of the number of members.
 constexpr uint32_t kMostMembers = 64;
-// Of a round's segments, unless one tensor alone has more.
+// For the segments of a round, unless one tensor alone has more.
 constexpr uint64_t kRoundBytes = uint64_t{64} << 20;
 constexpr uint64_t kGrain = 256;        // of places in the buffer
-constexpr uint64_t kPartElements = 64;  // a segment begins at a multiple of so many
+constexpr uint64_t kPartElements = 64;  // alignment of a segment
 
 // The segment of a tensor that a member combines.
 struct Segment {
@@ -29,8 +29,8 @@ Segment SegmentOf(uint64_t elements, uint32_t members, uint32_t index) {
   return {begin, std::min(each, elements - begin)};
 }
 
-// Between the segments that the members give this one. All members come to the same, as the first
-// segment is the longest.
+// Between the segments that the members send to this one. All members compute the same value, as
+// the first segment is the longest.
 uint64_t StrideOf(const NcclAdasum& adasum, const NcclTensor& tensor) {
   return RoundUp(SegmentOf(tensor.elements, adasum.size, 0).count * SizeOf(adasum.dtype), kGrain);
 }
@@ -95,7 +95,7 @@ class Round {
   }
 
  private:
-  // Every member gets its segments of all members' tensors and takes their dot products.
+  // Every member receives its segments of all members' tensors and computes their dot products.
   NcclPlan Measure() const {
     NcclPlan plan;
     ForEachTensor([&](size_t i, const NcclTensor& tensor, DeviceAddress segments) {
@@ -122,7 +122,7 @@ class Round {
     return plan;
   }
 
-  // All dot products come to all members, each of which combines its segments.
+  // All members receive all dot products, and each combines its segments.
   NcclPlan Combine() const {
     NcclPlan plan;
     plan.calls.push_back({.kind = NcclCallKind::kAllGather,

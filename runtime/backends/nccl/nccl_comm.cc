@@ -42,7 +42,7 @@ Result<bool> NcclComm::Advance(TimePoint now) {
   return Fail(Aborted(NameOf(options_.member) + ": " + Late()));
 }
 
-// The store may make the caller wait, so the mutex is not held meanwhile.
+// The store may block, so the mutex is not held meanwhile.
 Status NcclComm::AdvanceId() {
   {
     MutexLock lock(mutex_);
@@ -120,7 +120,7 @@ Status NcclComm::Register(void* memory, size_t bytes) {
   void* registration = nullptr;
   const auto& call = library_.api.comm_register;
   Status status = Check({call.symbol, call(handle_, memory, bytes, &registration)});
-  // Null: NCCL has decided that registering is of no use here.
+  // Null: NCCL decided that registration does not help here.
   if (status.ok() && registration != nullptr) registered_.push_back(registration);
   return status;
 }

@@ -10,14 +10,14 @@ namespace {
 
 constexpr char kUnusable[] = "NCCL cannot be used because ";
 
-// The file in which an entry lies; `name` when that cannot be told.
+// The file that contains an entry; `name` if unknown.
 std::string PathOf(void* entry, const std::string& name) {
   Dl_info info{};
   if (entry == nullptr || ::dladdr(entry, &info) == 0 || info.dli_fname == nullptr) return name;
   return info.dli_fname;
 }
 
-// A symbol that an older version happens to have is not taken: it may mean something else there.
+// A symbol that an older version happens to have is not used: it may mean something else there.
 void FillOptional(NcclLibrary& library, const FindSymbol& find) {
   EntryFiller fill(find);
   ForEachOptionalEntry(library.api, [&](auto& entry, int since) {

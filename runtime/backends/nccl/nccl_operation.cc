@@ -45,7 +45,7 @@ bool NeedsGroup(const NcclPlan& plan) {
 }
 
 // A group that was begun is ended, whatever happens in it: otherwise each later call of the thread
-// would belong to it.
+// would become part of it.
 NcclAnswer MakeGroup(const NcclApi& api, const NcclPlan& plan, NcclReduceOp pre_multiplied,
                      NcclCommHandle comm, CuStream stream) {
   NcclAnswer first{api.group_start.symbol, api.group_start()};
@@ -85,7 +85,7 @@ Result<bool> NcclOperation::AdvanceOne() {
     if (!plan().calls.empty()) HVD_RETURN_IF_ERROR(GiveCalls());
   }
   if (stage_ == Stage::kCalls) {
-    // Until then NCCL's kernels may be missing in the stream, and the work after them would be
+    // Until then NCCL's kernels may not be in the stream yet, and the work after them would run
     // first.
     const Result<bool> settled = comm_.Settled();
     if (!settled.ok() || !*settled) return settled;

@@ -42,7 +42,7 @@ Result<ReductionPlan> BeginReduction(const NcclReduction& reduction,
   return begun;
 }
 
-// The tensors that are packed, in their order; none where only one would be.
+// The tensors that are packed, in order; none if there would be only one.
 std::vector<bool> ChoosePacked(DType dtype, std::span<const NcclTensor> tensors,
                                const NcclPacking& packing) {
   std::vector<bool> packed(tensors.size());
@@ -80,7 +80,7 @@ void AddUnpacked(ReductionPlan& begun, const NcclTensor& tensor) {
   call.from = tensor.from;
   call.to = tensor.to;
   call.count = tensor.elements;
-  // The input stays what it is: the scaled one lies where the result will.
+  // The input is not changed: the scaled copy is where the result will be.
   if (begun.steps.before != 1.0) {
     begun.plan.before.push_back({tensor.from, tensor.to, tensor.elements});
     call.from = tensor.to;
@@ -132,7 +132,7 @@ NcclPlan PlanAllgather(DType dtype, DeviceAddress from, DeviceAddress to,
         {.kind = NcclCallKind::kAllGather, .from = from, .to = to, .count = parts[0] * size});
     return plan;
   }
-  // By broadcasts, each byte crosses each connection of a ring once.
+  // With broadcasts, each byte crosses each connection of a ring once.
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i] > 0) {
       plan.calls.push_back({.kind = NcclCallKind::kBroadcast,

@@ -56,7 +56,7 @@ Status CheckType(DType dtype, const NcclAbilities& abilities) {
              name, abilities.compute_capability));
 }
 
-// 1 where nothing is divided.
+// 1 if nothing is divided.
 double DivisorFor(const NcclReduction& reduction) {
   return DivisorOf(reduction.op, reduction.size, reduction.active);
 }
@@ -77,7 +77,7 @@ Status CheckFactors(const NcclReduction& reduction) {
              name, name));
 }
 
-// Truth values are bytes 0 and 1.
+// Booleans are bytes 0 and 1.
 NcclReduceOp OpOfBool(ReduceOp op) {
   return op == ReduceOp::kMin || op == ReduceOp::kProduct ? kNcclMin : kNcclMax;
 }

@@ -1,5 +1,5 @@
-// A large allreduce: private buffers of members that wait go through a StagingRing; anything else
-// is combined where it lies, in chunks that any waiting member takes. Adasum measures first, then
+// A large allreduce: private buffers of waiting members go through a StagingRing; anything else is
+// combined in place, in chunks that any waiting member claims. Adasum measures first, then
 // combines.
 #include <algorithm>
 #include <cstring>
@@ -18,10 +18,10 @@
 namespace hvd {
 namespace {
 
-// How many chunks each member has taken and finished.
+// How many chunks each member has claimed and finished.
 struct Progress {
   std::atomic<uint32_t> claimed;  // of this lane, by anybody
-  // Of any lane, by the participant of this number; written by it only.
+  // Of any lane, by the participant of this number; written only by it.
   std::atomic<uint32_t> done;
   std::atomic<uint32_t> at_work;  // 1: it may have claimed a chunk that is not done
 };
@@ -40,7 +40,7 @@ constexpr size_t MeasuredChunks(uint32_t participants) {
 
 // The notice of a participant, beside its words of the ring.
 struct alignas(kCacheLine) Notice {
-  std::atomic<uint32_t> copied;  // 1: its late copy is complete; written by it only
+  std::atomic<uint32_t> copied;  // 1: its late copy is complete; written only by it
 };
 
 // A control block: release flags, own notice, words of the ring; of the first participant, a
@@ -88,13 +88,13 @@ const Participant* ParticipantOf(std::span<const Participant> participants, uint
   return nullptr;
 }
 
-// Each has to go on chunk by chunk, so all must be there.
+// Each continues chunk by chunk, so all must be there.
 bool MayUseRing(const CollectiveCall& call, size_t ring_from) {
   return call.caller_waits && call.bytes() >= ring_from && call.op != ReduceOp::kAdasum &&
          (call.output == call.input || !OutputOverlapsInput(call, call.bytes()));
 }
 
-// All ranks come to the same answer: they have the same descriptors.
+// All ranks compute the same result: they have the same descriptors.
 bool OthersHaveRings(const CollectiveCall& call, const MemberInputs& parts) {
   uint32_t others = 0;
   for (uint32_t m = 0; m < call.group->local_size(); ++m) {
@@ -143,12 +143,12 @@ class AllreduceOp final : public ShmOp {
   template <typename Do>
   bool ClaimChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress, Do&& work);
 
-  // Two write straight into each other's copies, which are then free at once. More write into one
+  // Two write directly into each other's copies, which are then free at once. More write into one
   // copy that all read: less to write, but it stays until all have left.
   bool KeepsCopy(const Participant& participant) const {
     return participant.staged && participants_.size() > 2;
   }
-  // Where `of` two participants finds what the other combined; of more, where all do.
+  // Where `of` two participants finds what the other combined; with more, where all do.
   std::byte* HomeOf(uint32_t lane, uint32_t of) const {
     return participants_.size() == 2 ? participants_[of].data : homes_[lane];
   }
@@ -163,9 +163,9 @@ class AllreduceOp final : public ShmOp {
   uint32_t members_ = 0;
   uint32_t self_ = 0;                               // member
   uint32_t me_ = 0;                                 // participant
-  size_t largest_chunk_ = Chunking::kLargestChunk;  // as the first participant says
+  size_t largest_chunk_ = Chunking::kLargestChunk;  // set by the first participant
   std::vector<Participant> participants_;  // in order of rank, without those that have joined
-  std::vector<const void*> inputs_;        // their parts
+  std::vector<const void*> inputs_;        // their inputs
   std::vector<void*> outputs_;             // parts that are outputs, and room for two more
   std::vector<std::byte*> homes_;  // by lane: where those with a copy find what others combined
   bool others_staged_ = false;
@@ -176,15 +176,14 @@ class AllreduceOp final : public ShmOp {
   StagingRing ring_;
   bool lends_ = false;                       // others read our lease until they release it
   std::vector<ReleaseFlag*> release_flags_;  // ours, in the leases that we read
-  std::vector<uint8_t> combined_here_;       // chunks that are in our output already
+  std::vector<uint8_t> combined_here_;       // chunks already in our output
   Lane* lanes_ = nullptr;
   double* products_ = nullptr;
-  std::vector<double> weights_;  // Adasum; empty until all is measured
-  bool alone_ = false;     // somebody sent a payload, so each member combines everything for itself
+  std::vector<double> weights_;  // Adasum; empty until everything is measured
+  bool alone_ = false;     // a member sent a payload, so each member combines everything itself
   bool combined_ = false;  // then: that was done
   std::vector<std::vector<std::byte>> payloads_;  // kept until all late copies are made
-  std::vector<std::byte>
-      result_;  // then: until nobody reads our part any more, which lies in the output
+  std::vector<std::byte> result_;  // then: until no member reads our part, which is in the output
 };
 
 Result<BufferDescriptor> AllreduceOp::Prepare(const CollectiveCall& call) {
@@ -201,8 +200,8 @@ Result<BufferDescriptor> AllreduceOp::Prepare(const CollectiveCall& call) {
   return descriptor;
 }
 
-// Combines in the output where that is registered; otherwise in a registered copy of the input.
-// Every member offers lanes, because nobody knows yet who the first participant will be.
+// Combines in the output if that is registered; otherwise in a registered copy of the input. Every
+// member offers lanes, because it is not yet known which one will be the first participant.
 Status AllreduceOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const uint32_t members = call.group->local_size();
   std::optional<Location> data = room_.leases.heap().Locate(call.output, call.bytes());
@@ -230,8 +229,8 @@ Status AllreduceOp::Lend(const CollectiveCall& call, BufferDescriptor* descripto
   return Status::Ok();
 }
 
-// The first chunks go into the slots at once. There is space for a whole copy too, for chunks that
-// find no slot, and for all if somebody has no ring: nobody knows yet.
+// The first chunks go into the slots at once. There is also space for a whole copy, for chunks that
+// find no slot, and for all if a member has no ring, which is not known yet.
 Status AllreduceOp::LendRing(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const Layout layout(call.group->local_size(), /*adasum=*/false);
   std::byte* slots = lease_.control + layout.slots;
@@ -292,7 +291,7 @@ void AllreduceOp::CopyLate(const CollectiveCall& call) {
   published_ = true;
 }
 
-// They are there during Start only, and somebody else's copy is not there yet.
+// They exist only during Start, and another member's copy may not be complete yet.
 void AllreduceOp::KeepPayloads(const CollectiveCall& call) {
   for (uint32_t p = 0; p < count(); ++p) {
     if (!participants_[p].sent || p == me_) continue;
@@ -332,7 +331,7 @@ Status AllreduceOp::Attach(const CollectiveCall& call, const MemberInputs& parts
   return Status::Ok();
 }
 
-// All cut as the first participant says, so no two ranks need the same setting.
+// All cut as the first participant chose, so ranks may have different settings.
 size_t AllreduceOp::LargestChunkOf(const BufferDescriptor& descriptor, uint32_t member) const {
   if (member != self_ && !descriptor.payload.empty()) return Chunking::kLargestChunk;
   const uint32_t kib =
@@ -371,7 +370,7 @@ Status AllreduceOp::AttachLease(const CollectiveCall& call, const BufferDescript
 }
 
 // The combined values of a lane are kept in the copy of its owner or, if that has none, of the next
-// one that has. (Not for two.)
+// one that has one. (Not with two.)
 void AllreduceOp::FindHomes() {
   for (uint32_t p = 0; p < count(); ++p) {
     others_staged_ = others_staged_ || (p != me_ && participants_[p].staged);
@@ -407,8 +406,8 @@ Result<bool> AllreduceOp::Advance(const CollectiveCall& call) {
   return true;
 }
 
-// Takes chunks until none is left: first those of the own lane, whose data is near, then those of
-// ranks that are late. True when all chunks are done, by whomever.
+// Claims chunks until none is left: first those of the own lane, whose data is near, then those of
+// late ranks. True when all chunks are done, by any rank.
 template <typename Do>
 bool AllreduceOp::ClaimChunks(const Chunking& chunking, uint32_t lanes, Progress Lane::*progress,
                               Do&& work) {
@@ -437,9 +436,9 @@ bool AllreduceOp::ClaimChunks(const Chunking& chunking, uint32_t lanes, Progress
   return done == all;
 }
 
-// Any member that is there does chunks. But the ring needs all participants, and so does a late
+// Any member that is there works on chunks. But the ring needs all participants, and so does a late
 // copy that is still to be made; without shared memory an output waits for the members that read
-// the input that lies in it.
+// the input in it.
 bool AllreduceOp::Needs(uint32_t member) const {
   const Participant* participant = ParticipantOf(participants_, member);
   if (member == self_ || participant == nullptr) return false;
@@ -457,8 +456,8 @@ bool AllreduceOp::AwaitsPartOf(uint32_t member) const {
           lanes_[p].combine.at_work.load(std::memory_order_relaxed)) != 0;
 }
 
-// The dot products of each chunk, by whoever takes it; then everybody adds them up in the same
-// order.
+// The dot products of each chunk, by whichever member claims it; then every member adds them up in
+// the same order.
 bool AllreduceOp::Measure(const CollectiveCall& call) {
   const uint32_t lanes = std::min(count(), kMostMeasuredLanes);
   const size_t triangle = DotProductCount(count());
@@ -517,8 +516,8 @@ void AllreduceOp::FetchResults(const CollectiveCall& call) {
   }
 }
 
-// Without shared memory on some member: the payloads are here during Start only. A part that lies
-// in the output of its owner is still read by others, so the result waits beside it.
+// Some member has no shared memory: the payloads exist only during Start. A part that is in the
+// output of its owner is still read by others, so the result is kept aside.
 bool AllreduceOp::CombineAlone(const CollectiveCall& call) {
   void* output = call.output;
   if (lease_.control != nullptr && !participants_[me_].staged) {

@@ -49,8 +49,8 @@ void WarnWithoutSharedMemory(size_t bytes) {
              bytes));
 }
 
-// Memory that a peer still uses stays allocated: the group is over, and only the beginning of
-// another world says that the peer is done (SharedHeap::ReclaimWorld).
+// Memory that a peer still uses stays allocated: the group is over, and only the start of another
+// world shows that the peer is done (SharedHeap::ReclaimWorld).
 BufferLeases::~BufferLeases() {
   Collect();
   for (auto& [bytes, blocks] : idle_) {

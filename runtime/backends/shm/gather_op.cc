@@ -1,5 +1,5 @@
 // Allgather, alltoall, broadcast and reducescatter: each member lends its input, or sends it as a
-// GatherStream, and takes what it needs out of the others'.
+// GatherStream, and copies what it needs from the others' inputs.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -13,14 +13,14 @@
 namespace hvd {
 namespace {
 
-// From this size on, registered input is read where it is, and its owner waits for the readers.
-// Below, a copy is cheaper than waiting. The root of a broadcast has nothing else to do, so it
-// always waits.
+// From this size on, registered input is read in place, and its owner waits for the readers. Below,
+// a copy is cheaper than waiting. The root of a broadcast has nothing else to do, so it always
+// waits.
 constexpr size_t kReadInPlaceFrom = 32 << 10;
-// The same of a broadcast whose root could send a stream: memory that a reader has shared is slow
-// to write anew, and larger inputs leave the cache anyway.
+// The same for a broadcast whose root could send a stream: memory that a reader has shared is slow
+// to overwrite, and larger inputs do not fit the cache anyway.
 constexpr size_t kReadInPlaceInsteadOfStreamFrom = 2 << 20;
-// The own piece is copied in such steps while others are awaited.
+// The own piece is copied in steps of this size while waiting for others.
 constexpr size_t kOwnStep = 32 << 10;
 
 class GatherOp final : public ShmOp {
@@ -43,7 +43,7 @@ class GatherOp final : public ShmOp {
   struct Source {
     const std::byte* data = nullptr;
     bool payload = false;
-    ReleaseFlag* flag = nullptr;  // ours in that member's lease, if it lent something
+    ReleaseFlag* flag = nullptr;  // our index in that member's lease, if it lent something
     std::optional<StreamReader> stream;
     std::byte* target = nullptr;  // of its piece, in our output
   };
@@ -75,16 +75,16 @@ class GatherOp final : public ShmOp {
   GatherPlan plan_;
   std::vector<Source> sources_;
   std::byte* output_ = nullptr;
-  std::optional<StreamSource> posts_;  // the own input goes as a stream
+  std::optional<StreamSource> posts_;  // the own input is sent as a stream
   bool reduces_ = false;
-  bool streamed_ = false;  // some input comes as a stream
-  bool pulled_ = false;    // inputs that lie somewhere as a whole have been copied
+  bool streamed_ = false;  // some input arrives as a stream
+  bool pulled_ = false;    // inputs that are available as a whole have been copied
   bool published_ = false;
   Piece own_;                                 // of a copy, not yet copied; 0 bytes: none
   size_t own_done_ = 0;                       // bytes of it
   size_t reduced_ = 0;                        // bytes of the output
   std::vector<std::vector<std::byte>> kept_;  // rows that a reducescatter needs after Start
-  std::vector<const void*> inputs_;           // of the step at hand
+  std::vector<const void*> inputs_;           // of the current step
 };
 
 Result<BufferDescriptor> GatherOp::Prepare(const CollectiveCall& call) {
@@ -134,7 +134,7 @@ Status GatherOp::Lend(const CollectiveCall& call, BufferDescriptor* descriptor) 
   return Status::Ok();
 }
 
-// The first chunk goes at once, so that the readers have something to do as soon as they know.
+// The first chunk is sent at once, so that readers have work as soon as they know of it.
 Status GatherOp::OpenStream(const CollectiveCall& call, BufferDescriptor* descriptor) {
   const uint32_t members = call.group->local_size();
   Result<Lease> lease =
@@ -168,7 +168,7 @@ Result<bool> GatherOp::Start(const CollectiveCall& call, const MemberInputs& par
   if (attached.ok()) attached = FindOutput(call);
   if (!attached.ok()) {
     if (posts_) posts_->PostAll();
-    Leave();  // the others go on without us
+    Leave();  // the others continue without us
     return attached;
   }
   const bool lent = lease_.control != nullptr;
@@ -199,7 +199,7 @@ Status GatherOp::Attach(const CollectiveCall& call, const MemberInputs& parts) {
       continue;
     }
     const LeaseDescriptor lease = LeaseDescriptor::In(descriptor);
-    if (lease.control.segment == 0) continue;  // it gives nothing
+    if (lease.control.segment == 0) continue;  // it contributes nothing
     Status attached =
         AttachLease(call, m, lease, parts.extents.empty() ? Extent{} : parts.extents[m]);
     if (first_failure.ok()) first_failure = attached;
@@ -246,7 +246,7 @@ Status GatherOp::FindOutput(const CollectiveCall& call) {
 
 // ---- allgather, alltoall, broadcast
 
-// The own piece goes first where the output lies in the input, and from then on the input may be
+// The own piece is copied first if the output is in the input, and from then on the input may be
 // overwritten: the others have theirs in a payload, a copy or a stream.
 void GatherOp::BeginCopy(const CollectiveCall& call) {
   for (const Piece& piece : plan_.pieces) {
@@ -273,7 +273,7 @@ void GatherOp::CopyOwn(size_t until) {
   own_done_ = until;
 }
 
-// Out of the payloads, or out of the inputs that lie where they are.
+// From the payloads, or from the inputs in place.
 void GatherOp::CopyWhole(bool payloads) {
   for (const Piece& piece : plan_.pieces) {
     Source& source = sources_[piece.from];
@@ -283,7 +283,7 @@ void GatherOp::CopyWhole(bool payloads) {
   }
 }
 
-// One chunk of each stream that has one.
+// One chunk of each stream that has one available.
 bool GatherOp::CopyOne() {
   bool moved = false;
   for (Source& source : sources_) {
@@ -350,7 +350,7 @@ bool GatherOp::Reduce(const CollectiveCall& call) {
 
 // ---- from Start to the end
 
-// Does a little of all that needs no waiting; false if there was nothing.
+// Does a little of everything that needs no waiting; false if there was nothing to do.
 bool GatherOp::Step(const CollectiveCall& call) {
   bool moved = posts_ && posts_->Post();
   // While it is in the cache.
@@ -361,7 +361,7 @@ bool GatherOp::Step(const CollectiveCall& call) {
   return true;
 }
 
-// The inputs that lie somewhere as a whole, whose owners may wait for us.
+// The inputs that are available as a whole, whose owners may wait for us.
 void GatherOp::Pull() {
   pulled_ = true;
   if (reduces_) return;
@@ -384,7 +384,7 @@ Result<bool> GatherOp::Advance(const CollectiveCall& call) {
   return true;
 }
 
-// All that this member reads of the others has been read.
+// Everything that this member reads from the others has been read.
 bool GatherOp::taken() const {
   const auto is_taken = [](const Source& source) {
     return !source.stream || source.stream->done();
@@ -399,7 +399,7 @@ bool GatherOp::Needs(uint32_t member) const {
   return member < sources_.size() && sources_[member].stream && sources_[member].stream->lacks();
 }
 
-// Once: from then on its owner may use the lease for something else.
+// Once: afterwards its owner may reuse the lease.
 void GatherOp::Release(Source& source) {
   if (source.flag == nullptr) return;
   std::exchange(source.flag, nullptr)->store(1, std::memory_order_release);

@@ -70,7 +70,8 @@ ReduceSpec SpecOf(const CollectiveCall& call, uint32_t divisor) {
           static_cast<double>(divisor)};
 }
 
-// A factor common to all inputs changes no weight, so the scales are applied once, at the end.
+// A factor common to all inputs does not change the weights, so the scales are applied once, at the
+// end.
 std::vector<double> ScaledAdasumWeights(const CollectiveCall& call,
                                         std::span<const double> dot_products,
                                         uint32_t participants) {

@@ -9,7 +9,7 @@
 namespace hvd {
 namespace {
 
-// Pieces that are smaller cost more to announce than to copy.
+// Smaller pieces cost more to announce than to copy.
 constexpr size_t kSmallestPiece = 4 << 10;
 
 bool HasPartsOfTheirOwn(Collective collective) {
@@ -49,7 +49,7 @@ StreamCut::StreamCut(const CollectiveCall& call, uint32_t owner, const Extent& e
       before += rows;
     }
   }
-  // Whole cache lines, so also whole elements.
+  // Whole cache lines, hence whole elements.
   piece_ = kChunkBytes / parts_.size() / kCacheLine * kCacheLine;
   for (const Part& part : parts_) chunks_ = std::max(chunks_, chunks_of(part));
 }
@@ -154,7 +154,7 @@ bool StreamReader::ready() {
 std::span<const std::byte> StreamReader::Next() const {
   const StreamCut::Part piece = cut_.PieceOf(part_, taken_);
   const uint64_t slot = taken_ % StreamWords::kSlots;
-  // No later chunk comes into the slot before this reader has taken this one.
+  // No later chunk enters the slot before this reader has read this one.
   const uint64_t lies_there = place_.words->in_slot[slot].load(std::memory_order_relaxed);
   const std::byte* from = lies_there == taken_ + 1
                               ? place_.slots + slot * cut_.slot_bytes() + cut_.InSlot(self_)

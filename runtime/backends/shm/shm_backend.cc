@@ -11,7 +11,7 @@
 namespace hvd {
 namespace {
 
-// Barriers, and broadcasts and allreduces small enough, are over with one exchange and need no
+// Barriers and sufficiently small broadcasts and allreduces complete in one exchange and need no
 // state.
 bool IsStateless(const CollectiveCall& call) {
   switch (call.collective) {
@@ -60,7 +60,7 @@ void ReducePayloads(const CollectiveCall& call, const MemberInputs& parts) {
   CombineAll(call, inputs.all(), call.output);
 }
 
-// Takes its piece out of each member's input, all of the same size. The own piece goes first, since
+// Copies its piece of each member's input, all of the same size. The own piece goes first, since
 // the output may overlap the input.
 void GatherPayloads(const CollectiveCall& call, const MemberInputs& parts) {
   const uint32_t members = call.group->local_size(), self = call.group->local_index;

@@ -43,9 +43,9 @@ bool ShmPeers::HasRoom(uint64_t bytes) {
   return tail_ + bytes - slowest_ <= ring_bytes_;
 }
 
-// A word that no data of an earlier round of the ring has by chance, so that a frame can be told
-// from what lay there before and need not be cleared. The mixing is that of splitmix64 (Steele,
-// Lea, Flood, OOPSLA 2014).
+// A word that no data of an earlier round of the ring contains by chance, so that a frame can be
+// told from stale bytes, which need not be cleared. The mixing is that of splitmix64 (Steele, Lea,
+// Flood, OOPSLA 2014).
 uint64_t ShmPeers::Stamp(uint64_t position) const {
   uint64_t z = (position ^ salt_) + 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -58,7 +58,7 @@ std::span<std::byte> ShmPeers::Reserve(size_t bytes) {
   const uint64_t length = RoundUp(sizeof(Frame) + bytes, kCacheLine);
   const uint64_t to_end = ring_bytes_ - (tail_ & (ring_bytes_ - 1));
   if (length > to_end) {
-    // The record does not fit before the end: go on at the start.
+    // The record does not fit before the end: continue at the start.
     if (!HasRoom(to_end + length)) return {};
     Publish(tail_, kSkip);
     tail_ += to_end;
@@ -82,7 +82,7 @@ void ShmPeers::Publish(uint64_t position, uint32_t record_bytes) {
   frame.commit.store(Stamp(position), std::memory_order_release);
 }
 
-// Keeps a peer gone wild from leading this rank out of the peer's ring.
+// Keeps a misbehaving peer from leading this rank out of the peer's ring.
 void ShmPeers::CheckInRing(uint64_t position, uint32_t record_bytes) const {
   const uint64_t at = position & (ring_bytes_ - 1);
   HVD_CHECK(at + sizeof(Frame) + record_bytes <= ring_bytes_, at, record_bytes, ring_bytes_);

@@ -85,7 +85,7 @@ void StagingRing::PostOne(const CollectiveCall& call) {
   Publish(&RingWords::posted, ++posted_);
 }
 
-// Each for itself: the own input from where it is, the other from where it was put.
+// Each adds up for itself: the own input in place, the other where it was put.
 void StagingRing::Combine(const CollectiveCall& call) {
   const ElementRange range = ChunkAt(taken_);
   const size_t skipped = range.first * element_;
@@ -98,7 +98,8 @@ void StagingRing::Combine(const CollectiveCall& call) {
   Publish(&RingWords::taken, ++taken_);
 }
 
-// The own slice of all, into the own chunk, where nobody else reads its input, and into the output.
+// The own slice of all inputs: into the own chunk, of which no other rank reads that slice, and
+// into the output.
 void StagingRing::ReduceSlice(const CollectiveCall& call) {
   const ElementRange range = ChunkAt(reduced_);
   const ElementRange slice = SliceOf(me_, range);
@@ -120,7 +121,7 @@ void StagingRing::CopySlices(const CollectiveCall& call) {
   Publish(&RingWords::taken, ++taken_);
 }
 
-// The last step of the chunks that are ready for it; false if none was.
+// The last step of the chunks that are ready for it; false if there were none.
 bool StagingRing::Finish(const CollectiveCall& call) {
   const uint64_t before = taken_;
   const uint64_t ready = Least(sliced() ? &RingWords::reduced : &RingWords::posted);
@@ -128,7 +129,7 @@ bool StagingRing::Finish(const CollectiveCall& call) {
   return taken_ != before;
 }
 
-// Does all that needs no waiting; false if there was nothing.
+// Does everything that needs no waiting; false if there was nothing to do.
 bool StagingRing::Step(const CollectiveCall& call) {
   bool moved = Finish(call);
   if (sliced() && reduced_ < Least(&RingWords::posted)) {

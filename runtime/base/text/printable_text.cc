@@ -12,8 +12,8 @@ std::string_view CutAtCharacter(std::string_view text, size_t length) {
   return text.substr(0, length);
 }
 
-// Bytes of the UTF-8 character at the start of `text` if a terminal just shows it; 0 for control
-// characters and bytes that are no UTF-8.
+// Bytes of the UTF-8 character at the start of `text` if a terminal displays it without side
+// effects; 0 for control characters and bytes that are not UTF-8.
 size_t ShownBytes(std::string_view text) {
   auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return first < 0x20 || first == 0x7F ? 0 : 1;

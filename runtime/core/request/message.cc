@@ -9,7 +9,7 @@
 namespace hvd {
 namespace {
 
-// More than this in one message is a defect of the sender.
+// More than this in one message is a bug of the sender.
 constexpr uint64_t kLargestMessage = 1ull << 36;
 
 Status Damaged() { return InvalidArgument("a damaged request"); }
@@ -35,8 +35,8 @@ size_t BytesOf(const OutgoingRequest& request) {
 
 void Write(const OutgoingRequest& request, std::span<std::byte> place) {
   const BufferDescriptor& first = *request.first;
-  // Written where it goes: a copy that follows close behind writes narrower than it reads waits for
-  // them.
+  // Written in place: a copy that soon reads the record in wider words than it was written in would
+  // stall.
   MessageHead& head = *new (place.data()) MessageHead;
   head.kind = MessageKind::kRequest;
   head.name_id = request.name_id;
@@ -46,7 +46,7 @@ void Write(const OutgoingRequest& request, std::span<std::byte> place) {
   head.tiny_bytes = 0;
   std::copy(first.words.begin(), first.words.end(), head.words);
   if (TravelsInHead(first)) {
-    // The words of a descriptor with a payload have no meaning.
+    // The words of a descriptor with a payload are unused.
     std::memcpy(head.words, payload.data(), payload.size());
     head.tiny_bytes = static_cast<uint8_t>(payload.size());
     payload = {};

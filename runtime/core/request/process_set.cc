@@ -11,7 +11,7 @@
 namespace hvd {
 namespace {
 
-// The part of the world that `ranks` are.
+// The part of the world formed by `ranks`.
 Group GroupOf(const Group& world, int32_t id, std::span<const uint32_t> ranks) {
   Group group;
   group.id = id;

@@ -31,7 +31,7 @@ Status CheckName(std::string_view name) {
       Format("a tensor name has {} bytes; 1 to {} are possible", name.size(), kMaxNameBytes));
 }
 
-// May be made by the backend, once the parts of all are known.
+// May be allocated by the backend, once the parts of all ranks are known.
 bool OutputMayBeMissing(Collective collective) {
   return collective == Collective::kAllgather || collective == Collective::kAlltoall ||
          collective == Collective::kReducescatter;
@@ -54,7 +54,7 @@ Status CheckReduction(const RequestSpec& spec, const TensorSpec& tensor) {
     return InvalidArgument(Format("unknown reduce operation {} for tensor {}",
                                   static_cast<int>(spec.op), Quoted(spec.name)));
   }
-  // That is found out together, by CheckAgreed, whatever the type.
+  // Checked for all ranks together by CheckAgreed, whatever the type.
   if (spec.collective == Collective::kReducescatter && !CanScatter(spec.op)) return Status::Ok();
   const bool averages = spec.op == ReduceOp::kAverage || spec.op == ReduceOp::kActiveAverage;
   const bool average = averages && !CanAverage(tensor.dtype);
@@ -133,7 +133,7 @@ Status CheckCount(const RequestSpec& spec) {
   return Status::Ok();
 }
 
-// The share of each member where the caller named none.
+// The share of each member if the caller named none.
 int64_t SplitOf(const RequestSpec& spec, size_t member, uint32_t members) {
   if (!spec.splits.empty()) return spec.splits[member];
   return spec.tensor.shape.empty() ? 0 : spec.tensor.shape[0] / members;

@@ -1,4 +1,4 @@
-// The part of request.h that makes sentences.
+// The part of request.h that formats messages.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -13,7 +13,7 @@ namespace {
 
 std::string NumberText(double value) {
   const std::string usual = Format("{:.9g}", value);
-  // All digits only where the usual ones are not enough for the value.
+  // Uses all digits only if the usual ones do not suffice for the value.
   return std::strtod(usual.c_str(), nullptr) == value ? usual : Format("{:.17g}", value);
 }
 
@@ -38,7 +38,7 @@ bool Same(const Detail& a, const Detail& b) {
 
 using Text = std::function<std::string(const Detail&)>;
 
-// The sentence names the first rank that differs from the first one.
+// The message names the first rank that differs from the first one.
 Status CompareField(const std::string& what, std::string_view field,
                     std::span<const RankDetail> details, const Text& text) {
   const std::string first = text(*details[0].detail);

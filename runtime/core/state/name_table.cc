@@ -15,7 +15,7 @@ bool IsUnused(const TensorName& name) {
 
 }  // namespace
 
-// Eight bytes at a time, the last ones twice if need be: a name is looked up in every call.
+// Eight bytes at a time, the last ones twice if necessary: every call looks up a name.
 size_t NameTable::Hash::operator()(const Key& key) const {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15;
   constexpr size_t kWord = sizeof(uint64_t);
@@ -43,7 +43,7 @@ void TensorName::ClearRound() {
   if (arrived == 0) return;
   std::fill(here.begin(), here.end(), uint8_t{0});
   arrived = 0;
-  // A name that never comes again would keep what may be large.
+  // A name that never recurs would keep memory that may be large.
   if (submissions > 1) return;
   for (RecordVector<std::byte>& inbox : inboxes) inbox = {};
 }
@@ -62,7 +62,7 @@ TensorName* NameTable::FindOwn(int32_t domain, std::string_view text) {
   return last_own_ = next;
 }
 
-// The name comes after last_own_ from now on.
+// From now on the name follows last_own_.
 void NameTable::Link(TensorName* name) {
   if (name->before != nullptr) name->before->after = nullptr;
   name->before = last_own_;

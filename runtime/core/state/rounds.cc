@@ -68,7 +68,7 @@ void Rounds::DiscardIfOver(TensorName* name) {
 bool Rounds::SetsAreChanging(uint32_t peer) const {
   const TensorName* name = names_.Find(NameTable::kSetsDomain, NameTable::kSetsName);
   if (name == nullptr) return false;
-  // With other hosts a change takes a while after the last announcement of this one.
+  // With other hosts a change takes a while after its last announcement here.
   if (name->operation != nullptr && name->operation->started && !name->operation->done) return true;
   return name->here[name->member_of(peer)] != 0 && !Unsatisfiable(*name);
 }

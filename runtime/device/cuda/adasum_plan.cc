@@ -9,9 +9,9 @@
 namespace hvd {
 namespace {
 
-// Of a block: enough that adding up its threads costs little beside it.
+// Per block: enough that summing over its threads is cheap in comparison.
 constexpr uint64_t kLeastChunk = uint64_t{16} * kKernelThreads;
-// More blocks than a GPU runs at once; few enough that their products are soon added up.
+// More blocks than a GPU runs at once; few enough that their products are added up quickly.
 constexpr uint64_t kMostChunks = 256;
 
 std::optional<KernelElement> ElementOf(DType dtype) {

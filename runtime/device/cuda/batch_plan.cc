@@ -18,7 +18,7 @@ constexpr uint32_t TileElements(KernelElement element) {
   return kKernelThreads * (element == KernelElement::kBytes ? 64 : 16);
 }
 
-// Those that are converted into each other.
+// Types that are converted into each other.
 std::optional<KernelElement> FloatOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat32: return KernelElement::kFloat32;
@@ -35,7 +35,7 @@ class BatchWriter {
  public:
   BatchWriter(BatchHead head, const BatchLimits& limits) : head_(head), limits_(limits) {}
 
-  // `element_bytes`: how far the addresses go on with each element.
+  // `from_bytes`, `to_bytes`: the distance between elements.
   void Add(BatchSegment segment, uint64_t from_bytes, uint64_t to_bytes) {
     while (segment.elements > 0) {
       BatchLaunch& launch = LaunchWithSpace();

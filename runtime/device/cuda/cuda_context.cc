@@ -45,7 +45,7 @@ Result<std::unique_ptr<CudaContext>> CudaContext::Retain(CudaCalls& calls, int o
   return std::unique_ptr<CudaContext>(new CudaContext(calls, device, handle, *facts));
 }
 
-// Also of a broken context: it counts who retained it.
+// Also for a broken context: the driver counts its users.
 CudaContext::~CudaContext() { calls_.driver().primary_ctx_release(device_); }
 
 Status ContextScope::Enter(const CudaContext& context) {

@@ -34,7 +34,7 @@ Status CudaDevice::Start(const CudaDeviceOptions& options) {
 CudaDevice::~CudaDevice() {
   if (context_ == nullptr) return;
   const ContextScope scope(calls_, *context_);
-  if (!scope.status().ok()) return;  // the driver takes back what the process had when it ends
+  if (!scope.status().ok()) return;  // the driver reclaims everything when the process exits
   const CudaDriver& driver = calls_.driver();
   if (stream_ != nullptr) driver.stream_synchronize(stream_);
   events_.DestroyAll();
@@ -49,8 +49,7 @@ Status CudaDevice::With(const std::function<Status(CuStream stream)>& use) {
   return use(stream_);
 }
 
-// In the relaxed mode, since another thread may end it, and since nobody else is to be kept from
-// anything.
+// In relaxed mode, since another thread may end it, and since other threads must not be restricted.
 Result<bool> CudaDevice::BeginCapture() {
   const ContextScope scope(calls_, *context_);
   if (!scope.status().ok()) return scope.status();
@@ -74,7 +73,7 @@ Result<std::unique_ptr<CudaGraph>> CudaDevice::EndCapture() {
   return CudaGraph::Make(calls_, context_->handle(), captured);
 }
 
-// Whatever the context answers: NCCL waits for the end of the graph.
+// In whatever state the context is: NCCL waits for the end of the graph.
 void CudaDevice::DropCapture() {
   const CudaDriver& driver = calls_.driver();
   const bool entered = driver.ctx_push_current(context_->handle()) == kCudaSuccess;
@@ -152,7 +151,7 @@ Status CudaDevice::Drain() {
 }
 
 Status CudaDevice::Free(DeviceAddress address) {
-  // The queue is not in the default stream's order, so freeing alone would not wait for it.
+  // The queue does not synchronise with the default stream, so freeing alone would not wait for it.
   HVD_RETURN_IF_ERROR(Drain());
   const ContextScope scope(calls_, *context_);
   if (!scope.status().ok()) return scope.status();
@@ -209,7 +208,7 @@ Status CudaDevice::Adasum(const AdasumStep& step) {
   return Status::Ok();
 }
 
-// Our queue would become a part of the capture, and each replay would repeat the work without the
+// Our queue would become part of the capture, and each replay would repeat the work without the
 // other ranks.
 Status CudaDevice::RefuseCapture(void* stream) {
   if (!calls_.broken().ok()) return calls_.broken();
@@ -225,7 +224,7 @@ Status CudaDevice::RefuseCapture(void* stream) {
       "agree about each collective when it is called: call it outside of the graph");
 }
 
-// With other memory of the host a copy would wait for the device, or be made by the processor.
+// With other host memory a copy would wait for the device, or be made by the processor.
 Status CudaDevice::RefuseForeign(const std::byte* staging, size_t bytes) const {
   if (staging_.IsLent(staging, bytes)) return Status::Ok();
   return InvalidArgument(

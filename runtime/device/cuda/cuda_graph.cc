@@ -7,7 +7,7 @@ Result<std::unique_ptr<CudaGraph>> CudaGraph::Make(CudaCalls& calls, CuContext c
   const CudaDriver& driver = calls.driver();
   CuGraphExec made = nullptr;
   Status status = calls.Do(driver.graph_instantiate, &made, captured, 0ULL);
-  // NCCL waits for the end of a graph, so it is destroyed whatever has happened.
+  // NCCL waits for the end of a graph, so it is destroyed in any case.
   const CuResult dropped = driver.graph_destroy(captured);
   if (!status.ok()) return status;
   if (dropped != kCudaSuccess) {
@@ -17,7 +17,7 @@ Result<std::unique_ptr<CudaGraph>> CudaGraph::Make(CudaCalls& calls, CuContext c
   return std::unique_ptr<CudaGraph>(new CudaGraph(driver, context, made));
 }
 
-// Destroyed whatever the context answers: NCCL waits for it.
+// Destroyed in whatever state the context is: NCCL waits for it.
 CudaGraph::~CudaGraph() {
   const bool entered = driver_.ctx_push_current(context_) == kCudaSuccess;
   driver_.graph_exec_destroy(handle_);

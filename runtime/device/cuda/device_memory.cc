@@ -5,7 +5,7 @@
 namespace hvd {
 namespace {
 
-// A call that fails here leaves the memory to the end of the process.
+// If a call fails here, the memory stays allocated until the process exits.
 void FreeOnIdleDevice(const CudaDriver& driver, int ordinal, DeviceAddress address) {
   CuDevice device = 0;
   CuContext context = nullptr;

@@ -4,8 +4,7 @@
 
 namespace hvd {
 
-// A stream waits for what the event stood for when the wait was given, so the event is idle at
-// once.
+// A stream waits for the state of the event at the time of the call, so the event is idle at once.
 Status EventPool::Order(CuStream earlier, CuStream later) {
   const Result<CuEvent> event = Acquire();
   if (!event.ok()) return event.status();

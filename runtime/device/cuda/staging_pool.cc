@@ -39,7 +39,7 @@ Status StagingPool::Return(std::byte* memory, CuStream stream) {
                            " is returned that is not lent");
   }
   const Result<DeviceTicket> ticket = events_.Record(stream);
-  if (!ticket.ok()) return ticket.status();  // and it stays lent: the device may be at work on it
+  if (!ticket.ok()) return ticket.status();  // and it stays lent: the device may be using it
   piece->lent = false;
   piece->returned = *ticket;
   return Status::Ok();

@@ -1,4 +1,4 @@
-// What horovod/jax/native.py calls, and what it registers with XLA.
+// The functions that horovod/jax/native.py calls, and the handler that it registers with XLA.
 #include <cstdint>
 #include <cstdio>
 
@@ -20,15 +20,15 @@ HVD_EXPORT void hvd_jax_bind(void* submit, void* last_error, void* free) {
   runtime.free = reinterpret_cast<decltype(runtime.free)>(free);
 }
 
-// Gives the status of the last collective that failed inside a program and forgets it; its sentence
-// goes to `sentence`, which has room for `size` bytes.
+// Returns the status of the last collective that failed inside a program and clears it; writes its
+// message to `sentence`, which has room for `size` bytes.
 HVD_EXPORT int32_t hvd_jax_failure(char* sentence, int64_t size) {
   const hvd::jax::Failure failure = hvd::jax::PopFailure();
   std::snprintf(sentence, static_cast<size_t>(size), "%s", failure.sentence.c_str());
   return failure.status;
 }
 
-// The handler of all collectives. XLA asks it for its version first, without an API in the frame.
+// The handler of all collectives. XLA first queries its version, without an API in the frame.
 HVD_EXPORT void* hvd_jax_collective(void* call_frame) {
   auto* const frame = static_cast<hvd::xla::CallFrame*>(call_frame);
   if (frame->extension_start != nullptr &&

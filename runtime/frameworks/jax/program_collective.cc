@@ -9,7 +9,7 @@
 namespace hvd::jax {
 namespace {
 
-// How long a handler itself waits for the other ranks before it gives its thread back.
+// How long a handler itself waits for the other ranks before it returns its thread.
 constexpr int64_t kWaitUs = 50;
 constexpr int kMaxDimensions = 8;
 
@@ -30,11 +30,11 @@ void NoteFailure(const Failure& failure) {
 }
 
 struct Type {
-  int32_t dtype;  // -1: none of the runtime's
+  int32_t dtype;  // -1: not a type of the runtime
   int64_t size;
 };
 
-// Unsigned numbers of 32 and 64 bits travel as signed ones; Python lets only such through whose
+// Unsigned 32 and 64-bit numbers are sent as signed ones; Python passes only operations whose
 // result has the same bits.
 Type TypeOf(int dtype) {
   switch (dtype) {
@@ -63,7 +63,7 @@ int64_t BytesOf(const xla::Buffer& buffer) {
   return bytes;
 }
 
-// What the runtime takes: the last of more than eight dimensions count as one.
+// The runtime's limit: beyond eight dimensions the last ones are merged.
 std::vector<int64_t> ShapeOf(const xla::Buffer& buffer) {
   std::vector<int64_t> shape(buffer.dims, buffer.dims + buffer.rank);
   while (shape.size() > kMaxDimensions) {

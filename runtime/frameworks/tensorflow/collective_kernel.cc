@@ -10,11 +10,11 @@
 namespace hvd::tf {
 namespace {
 
-// Eager calls are waited for by the thread that makes them; looking here saves a change of threads.
+// The calling thread waits for eager calls; polling here saves a thread switch.
 constexpr int64_t kEagerWaitUs = 5000;
 
-// Iterations of a loop that run at once have different numbers; all ranks give the same one to the
-// same iteration. Few, so that names are used again.
+// Concurrent iterations of a loop have different numbers; all ranks use the same one for the same
+// iteration. Few, so that names recur.
 constexpr int64_t kIterations = 256;
 
 const char* PrefixOf(hvd_collective collective) {
@@ -50,8 +50,8 @@ CollectiveKernel* CollectiveKernel::Create(Construction* construction, hvd_colle
   return read ? kernel.release() : nullptr;
 }
 
-// tensor_name: "" in a graph, where the node's own name counts, which is the same on all ranks and
-// different for each call of a function; "?" for one that the runtime names.
+// tensor_name: "" in a graph, where the node's own name is used, which is the same on all ranks and
+// different for each call of a function; "?" if the runtime chooses the name.
 bool CollectiveKernel::Read(Construction* construction, Status* status) {
   const auto read = [&] { return api().GetCode(status) == kOk; };
   if (collective_ == HVD_JOIN) return true;

@@ -10,9 +10,9 @@
 namespace hvd::tf {
 namespace {
 
-// A name may be in flight once, but a node can be started again before its last call has ended: by
-// another iteration of a loop, or another thread that runs the function. Later calls wait here.
-// Never destroyed: calls end while the process exits.
+// A name may be in flight only once, but a node can be started again before its previous call has
+// ended: by another iteration of a loop, or another thread that runs the function. Later calls wait
+// here. Never destroyed: calls end while the process exits.
 struct NamesInFlight {
   Mutex mutex;
   std::unordered_map<std::string, std::deque<NodeCall*>> waiting HVD_GUARDED_BY(mutex);
@@ -23,7 +23,7 @@ NamesInFlight& Names() {
   return *names;
 }
 
-// -1 for a type that no collective takes.
+// -1 for a type that no collective supports.
 int32_t TypeOf(DataType type) {
   constexpr std::pair<DataType, hvd_dtype> kTypes[] = {
       {1, HVD_FLOAT32},   {2, HVD_FLOAT64}, {3, HVD_INT32},   {4, HVD_UINT8},
@@ -85,7 +85,7 @@ void NodeCall::AddTensor(int index) {
   hvd_tensor tensor = HVD_TENSOR_INIT;
   tensor.dtype = TypeOf(type);
   if (!makes_output()) {
-    // An input is forwarded while nobody else refers to it.
+    // An input is forwarded if there is no other reference to it.
     api().DeleteTensor(std::exchange(input, nullptr));
     int forwarded = -1;
     Tensor* const output =
@@ -168,7 +168,7 @@ void NodeCall::End(int32_t status, const char* sentence, hvd_result* result) {
   if (status != HVD_OK) api().SetStatus(status_, CodeOf(status), sentence);
   if (result != nullptr) Give(*result);
   if (failed()) api().OpKernelContext_Failure(context_, status_);
-  // The outputs have to be TensorFlow's alone before it goes on with them.
+  // TensorFlow must be the only owner of the outputs before it continues with them.
   for (Tensor* tensor : held_) api().DeleteTensor(tensor);
   held_.clear();
   done_.Run();

@@ -1,5 +1,5 @@
 // Registers the operations and their kernels with the TensorFlow of this process when the library
-// is loaded, as tf.load_op_library wants it.
+// is loaded, as tf.load_op_library expects.
 #include <string>
 #include <vector>
 
@@ -12,8 +12,7 @@ namespace {
 
 const char* failure = "the library was not loaded by tf.load_op_library";
 
-// A number of the world, asked for when the node runs: a graph outlives the worlds of an elastic
-// job.
+// A number of the world, queried when the node runs: a graph outlives the worlds of an elastic job.
 struct Query {
   int32_t (*ask)(int32_t process_set);
   int32_t process_set;
@@ -26,7 +25,7 @@ int32_t IsIncluded(int32_t set) {
 int32_t LocalSize(int32_t) { return runtime().local_size(); }
 int32_t Rank(int32_t) { return runtime().rank(); }
 int32_t LocalRank(int32_t) { return runtime().local_rank(); }
-// Keeps operations that have it as an input from being folded into constants, and orders nothing.
+// Keeps operations that have it as an input from being constant-folded, and orders nothing.
 int32_t Token(int32_t) { return 0; }
 
 template <int32_t (*kAsk)(int32_t)>
@@ -147,7 +146,7 @@ class Operation {
   template <typename MakeBuilder>
   void Register(MakeBuilder make) {
     if (api().GetCode(status_) == kOk) api().RegisterOpDefinition(builder_, status_);
-    // A node on a GPU has its tensors in host memory, where TensorFlow copies them.
+    // A node on a GPU has its tensors in host memory; TensorFlow copies them there.
     for (const char* device : {"CPU", "GPU"}) {
       if (api().GetCode(status_) != kOk) return;
       KernelBuilder* const kernel = make(name_.c_str(), device);
@@ -232,6 +231,6 @@ __attribute__((constructor)) void RegisterOnLoad() {
 }  // namespace
 }  // namespace hvd::tf
 
-// Why the operations are not there; "" if they are.
+// Why the operations are unavailable; "" if they are available.
 extern "C" HVD_EXPORT const char* hvd_tf_failure(void);
 extern "C" const char* hvd_tf_failure(void) { return hvd::tf::failure; }

@@ -12,7 +12,7 @@ namespace {
 Api found;
 RuntimeEntries found_runtime;
 
-// Both are loaded RTLD_LOCAL, so their symbols are found through their own handles only.
+// Both are loaded RTLD_LOCAL, so their symbols are found only through their own handles.
 struct Search {
   const char* name;
   std::string path;
@@ -25,7 +25,7 @@ int Match(dl_phdr_info* info, size_t, void* search) {
   return 1;
 }
 
-// Null where no such library is loaded.
+// Null if no such library is loaded.
 void* Loaded(const char* name) {
   Search search{name, ""};
   ::dl_iterate_phdr(&Match, &search);

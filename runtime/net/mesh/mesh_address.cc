@@ -39,7 +39,7 @@ void SetPort(MeshAddress& a, uint16_t port) {
   (a.family() == AF_INET ? AsIpv4(a).sin_port : AsIpv6(a).sin6_port) = htons(port);
 }
 
-// Addresses that mean the same host to everybody who can reach them.
+// Addresses that mean the same host to every host that can reach them.
 bool IsUsable(const MeshAddress& a) {
   if (a.family() == AF_INET) return (ntohl(AsIpv4(a).sin_addr.s_addr) >> 16) != 0xa9fe;
   return !IN6_IS_ADDR_LINKLOCAL(&AsIpv6(a).sin6_addr);
@@ -70,7 +70,7 @@ std::vector<InterfaceAddress> InterfaceAddresses() {
   return found;
 }
 
-// 0, or the errno that says why not. `port` 0: any.
+// 0, or the errno of the failure. `port` 0: any.
 int ListenAt(MeshAddress address, uint16_t port, bool both_families, UniqueFd* socket) {
   SetPort(address, port);
   UniqueFd fd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

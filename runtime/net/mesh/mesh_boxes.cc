@@ -8,14 +8,14 @@
 namespace hvd {
 namespace {
 
-// An empty message takes memory, too.
+// An empty message also takes memory.
 size_t CostOf(size_t bytes) { return bytes + 128; }
 
 Status WrongSize(uint32_t peer, size_t came, size_t expected) {
   return Mismatch(Format("rank {} sent {} bytes where {} were expected", peer, came, expected));
 }
 
-// The first of a tag's queue, which it leaves; nothing when there is none.
+// Removes the first message of a tag from its queue; nothing if there is none.
 template <typename Queue>
 typename Queue::value_type PopFront(ByMeshTag<Queue>& queues,
                                     typename ByMeshTag<Queue>::iterator at) {
@@ -25,7 +25,7 @@ typename Queue::value_type PopFront(ByMeshTag<Queue>& queues,
   return first;
 }
 
-// Null: there is none with this tag.
+// Null: none has this tag.
 MeshTransfer* FindFirst(const MeshTransfers& transfers, MeshTag tag) {
   const auto found = std::ranges::find(transfers, tag, &MeshTransfer::tag);
   return found == transfers.end() ? nullptr : *found;
@@ -39,7 +39,7 @@ MeshTransfer* PopFirst(MeshTransfers& transfers, MeshTag tag) {
   return first;
 }
 
-// The message is where its receive wants it.
+// Puts the message where its receive expects it.
 void Put(std::string_view message, const MeshTransfer& transfer) {
   if (transfer.consumer == nullptr) {
     if (!message.empty()) std::memcpy(transfer.to, message.data(), message.size());
@@ -252,7 +252,7 @@ Result<MeshPlace> MeshInbox::PlaceOf(const MeshFrame& frame) {
   }
   if (frame.bytes > kMeshEagerBytes) {
     if (posted != nullptr) return WrongSize(peer_, frame.bytes, posted->bytes);
-    return MeshPlace{};  // eager: its receiver is still to come
+    return MeshPlace{};  // eager: its receive has not been posted yet
   }
   const bool awaited = posted != nullptr || FindFirst(any_, frame.tag) != nullptr;
   if (!awaited && kept_bytes_ + CostOf(frame.bytes) > most_kept_) return MeshPlace{};

@@ -15,13 +15,13 @@ namespace {
 constexpr int kMostRounds = 6;
 constexpr Duration kFirstRetry = std::chrono::milliseconds(50);
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
-// An idle connection asks each second whether the other side is there; the meaning of silence is
-// decided in mesh_silence.h.
+// On an idle connection the kernel probes the other side each second; mesh_signs.h decides what
+// silence means.
 constexpr SilenceLimits kSilence{.idle_s = 1, .interval_s = 1, .probes = 120, .sending_ms = 0};
 
 std::string Coordination(int error) { return std::generic_category().message(error); }
 
-// The messages of a handshake are far smaller than the buffer of a fresh socket.
+// The messages of a handshake are far smaller than the buffer of a new socket.
 bool SendAll(int socket, const std::string& bytes) {
   ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   return sent == static_cast<ssize_t>(bytes.size());
@@ -233,7 +233,7 @@ void MeshConnector::Tick(TimePoint now) {
     auto here = at++;
     if (here->second.deadline > now) continue;
     Drop(here, "no answer in time", now);
-    at = nascents_.begin();  // Drop may have taken others away
+    at = nascents_.begin();  // Drop may have removed others
   }
   std::vector<MeshRoute> due;
   for (const auto& [to, dialing] : dialings_) {

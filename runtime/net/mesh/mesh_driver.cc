@@ -15,9 +15,10 @@ namespace hvd {
 namespace {
 
 constexpr size_t kEventsAtOnce = 32;
-// Reads of the awaited connection that brought something, without a look at the others.
+// Successful reads of the awaited connection without polling the others.
 constexpr int kMostUnpolled = 4;
-// While other threads drive, the thread of the mesh looks this often whether it is needed again.
+// While other threads drive, the thread of the mesh checks at this interval whether it is needed
+// again.
 constexpr Duration kYield = std::chrono::milliseconds(2);
 constexpr int kIdleLookMs = 500;
 constexpr int kLongestPollMs = 60'000;
@@ -73,7 +74,7 @@ void MeshDriver::Wake() {
     const MeshWaiter* driver = turns_.driver();
     if (driver == nullptr || !driver->patient) return;
   }
-  Kick();  // without the lock, which the driver takes at once
+  Kick();  // without the lock, which the driver acquires at once
 }
 
 bool MeshDriver::MustReturn(MeshWaiter& waiter) {
@@ -99,7 +100,7 @@ Status MeshDriver::WaitFor(MeshWaiter& waiter, MutexLock& lock) {
     }
     if (waiter.only_looks() || SteadyNow() >= waiter.deadline) break;
   }
-  // No thread may be driving because this one paused: it has returned now, perhaps for nothing.
+  // Perhaps no thread drives because this one paused: it has returned now, perhaps for nothing.
   const MeshWaiter* driver = turns_.driver();
   if (driver == nullptr || driver == &waiter) StopDriving(waiter);
   return Outcome(waiter);
@@ -119,7 +120,7 @@ Status MeshDriver::Outcome(MeshWaiter& waiter) {
   if (awaited->done) return awaited->status;
   HVD_RETURN_IF_ERROR(reactor_.LossIn(waiter.group));
   if (waiter.patient) wake_ = false;
-  // A look that found nothing is no news, and there are many of them.
+  // A poll that found nothing needs no message, and there are many of them.
   if (waiter.only_looks()) return {Code::kInProgress, ""};
   return {Code::kInProgress,
           Format("rank {} has received nothing from {}", rank_,
@@ -156,7 +157,7 @@ void MeshDriver::Drive(MeshWaiter& waiter) {
     const bool spins = now < spin_until;
     if (spins) ReadAwaited(waiter);
     const bool came = moved != reactor_.moved();
-    // While one connection brings more and more, the others have their turn, too.
+    // If one connection keeps delivering, the others get their turn, too.
     if (!came || ++unpolled >= kMostUnpolled) {
       PollOnce(spins ? 0 : MillisecondsUntil(until, now, kLongestPollMs));
       unpolled = 0;
@@ -170,14 +171,14 @@ void MeshDriver::Drive(MeshWaiter& waiter) {
   NotifyWaiters();
 }
 
-// A spinning thread has the lock nearly all the time.
+// A spinning thread holds the lock nearly all the time.
 void MeshDriver::LetOthersIn() {
   mutex.unlock();
   Relax();
   mutex.lock();
 }
 
-// The awaited message comes from this peer, most likely: no need to ask the epoll.
+// The awaited message most likely comes from this peer: no need to query the epoll.
 void MeshDriver::ReadAwaited(MeshWaiter& waiter) {
   if (const MeshTransfer* awaited = waiter.Awaited()) reactor_.ReadFor(*awaited);
 }
@@ -188,7 +189,7 @@ void MeshDriver::PollOnce(int timeout_ms) {
   reactor_.Handle({events.data(), static_cast<size_t>(std::max(count, 0))}, SteadyNow());
 }
 
-// Lets go of the lock while it sleeps.
+// Releases the lock while it sleeps.
 int MeshDriver::AwaitEvents(std::span<epoll_event> events, int timeout_ms) {
   const auto most = static_cast<int>(events.size());
   if (timeout_ms == 0) return ::epoll_wait(epoll_.get(), events.data(), most, 0);
@@ -199,8 +200,8 @@ int MeshDriver::AwaitEvents(std::span<epoll_event> events, int timeout_ms) {
   return count;
 }
 
-// Without the lock, which the threads that drive have nearly all the time: they would wake a thread
-// that waits for it each time they let go of it.
+// Without the lock, which the driving threads hold nearly all the time: they would wake a thread
+// that waits for it at each release.
 void MeshDriver::Pause() {
   mutex.unlock();
   for (;;) {
@@ -224,7 +225,7 @@ void MeshDriver::Serve() {
     reactor_.Acknowledge();
     const int timeout_ms = MillisecondsUntil(reactor_.NextTick(), SteadyNow(), kIdleLookMs);
     lock.unlock();
-    // It looks only: another thread may have begun to drive meanwhile.
+    // Polls only: another thread may have begun to drive meanwhile.
     epoll_event event{};
     ::epoll_wait(epoll_.get(), &event, 1, timeout_ms);
     lock.lock();

@@ -15,7 +15,7 @@ struct ForkedDrivers {
   std::vector<MeshDriver*> all HVD_GUARDED_BY(mutex);
 };
 
-// Never destroyed: a process may fork while it ends.
+// Never destroyed: a process may fork while it exits.
 ForkedDrivers& TheDrivers() {
   static auto* const drivers = new ForkedDrivers;
   return *drivers;

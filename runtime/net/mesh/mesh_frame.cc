@@ -68,7 +68,7 @@ Status MeshReader::Filled(size_t count) {
   return Parse();
 }
 
-// Of the payload, before the window is empty again.
+// Of the payload, until the window has been emptied.
 size_t MeshReader::WindowLeft() const { return std::min(left_, place_.window - in_window_); }
 
 void MeshReader::Advance(size_t count) {

@@ -26,7 +26,7 @@ constexpr std::string_view kProofLabel = "hvd mesh initiator";
 constexpr std::string_view kFromInitiator = "hvd sealed records from initiator";
 constexpr std::string_view kFromResponder = "hvd sealed records from responder";
 
-// Interrupted so often in a row, it is not by chance.
+// So many interruptions in a row are no coincidence.
 constexpr int kMostInterrupts = 100;
 
 Result<std::string> RandomNonce(RandomBytes random_bytes) {

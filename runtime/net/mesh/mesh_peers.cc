@@ -16,11 +16,11 @@
 namespace hvd {
 namespace {
 
-// One turn at one connection; then others are looked at.
+// Limit per turn of one connection; then the others are polled.
 constexpr size_t kMostReadAtOnce = 4 << 20;
 constexpr size_t kPiecesAtOnce = 32;
-// Messages that travel with their header in one packet share a connection with those of the other
-// direction: its acknowledgements go with them.
+// Messages that fit into one packet with their header share a connection with those of the other
+// direction: it also carries their acknowledgements.
 constexpr size_t kMostShared = 1280;
 
 const char* const kClosed = "it closed the connection";
@@ -51,7 +51,7 @@ void MeshPeers::Begin(std::span<MeshTransfer* const> transfers) {
 }
 
 // The lower rank of the two has dialled the connection for small messages. The higher one uses it
-// where it is there, and where no message with this tag waits on its own.
+// once it exists, and if no message with this tag waits on its own.
 MeshOutbox& MeshPeers::OutboxFor(MeshPeer& peer, const MeshTransfer& transfer) const {
   const bool shared = transfer.bytes <= kMostShared && peer.answers_over_in &&
                       peer.in.socket.valid() && !peer.in_ended;
@@ -63,12 +63,12 @@ void MeshPeers::Queue(MeshTransfer* transfer) {
   MeshPeer& peer = table_.Of({transfer->peer, transfer->stripe});
   peer.queued = peer.lost.ok();
   if (transfer->kind != MeshTransfer::Kind::kSend) {
-    peer.inbox.Receive(transfer);  // which may give leave for a large message
+    peer.inbox.Receive(transfer);  // which may grant permission for a large message
     if (!peer.lost.ok()) peer.inbox.Fail(peer.lost);
   } else if (peer.lost.ok()) {
     MeshOutbox& outbox = OutboxFor(peer, *transfer);
     outbox.Send(transfer);
-    if (&outbox == &peer.out.outbox) Dial(peer);  // also for a message that has no leave yet
+    if (&outbox == &peer.out.outbox) Dial(peer);  // also for a message without permission yet
   } else {
     transfer->Finish(peer.lost);
   }
@@ -138,7 +138,7 @@ void MeshPeers::Handle(MeshPeer& peer, MeshConnection& connection, uint32_t even
   if (broken && connection.socket.valid() && connection.reader.held()) EndHeld(peer, connection);
 }
 
-// The epoll watches for the events by which something can be done, and for no others.
+// The epoll watches only for events by which something can be done.
 void MeshPeers::Arm(MeshPeer& peer, MeshConnection& connection) {
   const bool held = connection.reader.held();
   if (!connection.socket.valid() || (held && !connection.watched)) return;
@@ -163,19 +163,19 @@ void MeshPeers::Read(MeshPeer& peer, MeshConnection& from, const MeshTransfer* u
     if (!ReadSome(peer, *now, until)) return;
     now = &peer.Other(*now);
   } while (now->reader.held() && peer.inbox.taken() != taken);
-  WriteBoth(peer);  // leave may have been given to send
+  WriteBoth(peer);  // permission to send may have been granted
   Arm(peer, peer.in);
   Arm(peer, peer.out);
 }
 
-// A frame that was not to be taken before may be taken now.
+// A frame that was refused before may be accepted now.
 void MeshPeers::ReadHeld(MeshPeer& peer) {
   for (MeshConnection* connection : {&peer.in, &peer.out}) {
     if (connection->reader.held()) Read(peer, *connection, nullptr);
   }
 }
 
-// False: the connection is at its end, which was handled.
+// False: the connection has ended, which was handled.
 bool MeshPeers::ReadSome(MeshPeer& peer, MeshConnection& from, const MeshTransfer* until) {
   if (!from.socket.valid()) return true;
   if (Status resumed = from.reader.Resume(); !resumed.ok()) {
@@ -227,7 +227,7 @@ void MeshPeers::Write(MeshPeer& peer, MeshConnection& over) {
     if (sent < 0 && errno == EAGAIN) break;
     if (sent < 0) {
       const int error = errno;
-      if (!ReadSome(peer, over, nullptr)) return;  // its last words first
+      if (!ReadSome(peer, over, nullptr)) return;  // reads what it sent last first
       return over.reader.held() ? EndHeld(peer, over) : End(peer, over, error);
     }
     if (&over == &peer.in) peer.owes = false;
@@ -244,8 +244,8 @@ void MeshPeers::End(MeshPeer& peer, MeshConnection& connection, int error) {
   EndOfIncoming(peer, error == 0 ? kClosed : ErrorText(error));
 }
 
-// The connection has ended, and a message on it waits for an earlier one that comes over the other
-// connection, or for its receiver. An epoll would tell the end again and again.
+// The connection has ended, and a message on it waits for an earlier one on the other connection,
+// or for its receive. An epoll would report the end again and again.
 void MeshPeers::EndHeld(MeshPeer& peer, MeshConnection& connection) {
   if (&connection == &peer.in) return EndOfIncoming(peer, kClosed);
   connection.outbox.Fail(Aborted(peer.Name() + " is gone: " + kClosed));
@@ -253,7 +253,7 @@ void MeshPeers::EndHeld(MeshPeer& peer, MeshConnection& connection) {
   connection.watched = false;
 }
 
-// The last words of a peer may be on another connection: those that have come are read first.
+// The last messages of a peer may be on another connection: those that have arrived are read first.
 void MeshPeers::EndOfIncoming(MeshPeer& peer, const std::string& why) {
   if (std::exchange(peer.in_ended, true)) return;
   if (!peer.inbox.bye()) ReadLast(peer.rank);
@@ -278,9 +278,9 @@ void MeshPeers::ReadLast(uint32_t rank) {
   }
 }
 
-// Its messages to us may still be under way, and its last words: the other connection says when
-// they are over. A peer that has finished and left may have done so before that connection was
-// taken here.
+// Its messages to us, including the last ones, may still be in flight: the other connection shows
+// when they are over. A peer that has finished and left may have done so before that connection was
+// accepted here.
 void MeshPeers::EndOfOutgoing(MeshPeer& peer, int error) {
   const std::string why = error == 0 ? kClosed : ErrorText(error);
   const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
@@ -351,8 +351,8 @@ void MeshPeers::LoseAll(const Status& why) {
   for (MeshTransfer* receive : std::exchange(table_.any(), {})) receive->Finish(why);
 }
 
-// A rank that never sent anything to a peer says it over the connection of that one, which would
-// take its end for a death otherwise.
+// A rank that never sent anything to a peer says goodbye over the peer's connection, whose end the
+// peer would otherwise take for a death.
 void MeshPeers::SendGoodbye(const std::string& why) {
   table_.ForEach([&](MeshPeer& peer) {
     MeshConnection& over = peer.out.socket.valid() ? peer.out : peer.in;

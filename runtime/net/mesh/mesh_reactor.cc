@@ -45,7 +45,7 @@ void MeshReactor::ReadFor(const MeshTransfer& transfer) {
 // ---- events
 
 void MeshReactor::Handle(std::span<epoll_event> events, TimePoint now) {
-  // The end of an outgoing connection last: the peer's words before it may be in another event.
+  // The end of an outgoing connection is handled last: the peer's goodbye may be in another event.
   for (bool outgoing : {false, true}) {
     for (const epoll_event& event : events) {
       if ((SourceOf(event.data.u64) == MeshSource::kOutgoing) == outgoing) HandleOne(event, now);
@@ -77,7 +77,7 @@ TimePoint MeshReactor::NextTick() const {
   return std::min(connector_.NextTick(), next_silence_look_);
 }
 
-// One question for all stripes that are dialled at once.
+// One lookup for all stripes that are dialled at once.
 void MeshReactor::Dial(MeshRoute to) {
   std::vector<MeshRoute>& asked = asked_[to.rank];
   asked.push_back(to);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kKeyPrefix = "mesh.";
 
-// One question of the directory; then the next peer has its turn.
+// Time for one lookup; then it is the next peer's turn.
 constexpr Duration kTurn = std::chrono::milliseconds(100);
 
 }  // namespace

@@ -29,7 +29,7 @@ MeshLink LinkOver(int socket, uint32_t rank) {
 }
 
 void AcknowledgeNow(int socket) {
-  const int once = 2;  // even: later ones go with answers again (Linux, tcp_sock_set_quickack)
+  const int once = 2;  // even: later ones are delayed again (Linux, tcp_sock_set_quickack)
   ::setsockopt(socket, IPPROTO_TCP, TCP_QUICKACK, &once, sizeof once);
 }
 

@@ -12,8 +12,8 @@ namespace {
 constexpr char kNoRanges[] = "no NVTX ranges are shown because ";
 constexpr unsigned kMostSlots = 16;
 
-// Where the profiler's library puts its functions, of each module, for as long as the process
-// lives. One more than there are slots, since tables end with a null.
+// Where the profiler's library stores its functions, per module, for the life of the process. One
+// entry more than there are slots, since tables end with a null.
 struct Slots {
   std::array<nvtx::Function, kMostSlots> functions{};
   std::array<nvtx::Function*, kMostSlots + 1> table{};
@@ -61,7 +61,7 @@ Status Initialize(const std::string& injection) {
   return Unsupported(kNoRanges + injection + " does not take part");
 }
 
-// Null where the profiler has put nothing.
+// Null if the profiler has stored nothing.
 template <typename Type>
 Type FunctionIn(unsigned slot) {
   return reinterpret_cast<Type>(TheSlots()[nvtx::kCore2].functions[slot]);

@@ -16,9 +16,9 @@ uint64_t Hold(TurnCell& cell) {
 
 }  // namespace
 
-// All cells are held at one moment, in which the turns are taken, so whoever shares two of them
-// with this caller comes before or after it in both. The first of two that want the same cells goes
-// on, since both begin with the lowest rank.
+// All cells are held at the moment when the turns are assigned, so a caller that shares two of them
+// with this one comes before or after it in both. Of two callers that want the same cells the first
+// one continues, since both begin with the lowest rank.
 bool AcquireTurns(std::span<TurnCell* const> cells, std::span<uint64_t> turns) {
   size_t held = 0;
   for (; held < cells.size(); ++held) {

@@ -8,15 +8,15 @@
 namespace hvd {
 namespace {
 
-// How many batches are given out at once: enough that leaders are never idle, and few enough that
+// How many batches are in flight at once: enough that leaders are never idle, and few enough that
 // operations which become ready meanwhile are fused.
 constexpr uint32_t kMostInFlight = 2;
 
-// Only of two hosts: nothing of a third one waits behind a sum whose receiver is late. Larger ones
-// gain nothing.
+// Only with two hosts: nothing of a third one waits behind a sum whose receiver is late. Larger
+// sums gain nothing.
 constexpr uint32_t kEagerKib = 256;
 
-// What each host gives to a sum is here, of one length, as hosts that agree have it.
+// What each host contributes to a sum is here, all of one length, as hosts that agree have it.
 bool AllOffered(std::span<const LeaderReport> reports) {
   return std::ranges::all_of(reports, [&](const LeaderReport& report) {
     return !report.msg.sum.empty() && report.msg.sum.size() == reports[0].msg.sum.size();
@@ -51,7 +51,7 @@ std::vector<std::string> NotesIn(const PendingOperation& operation) {
   return notes;
 }
 
-// May be in one batch, as far as that depends on what the hosts agree about.
+// Whether they may be in one batch, as far as that depends on what the hosts agree about.
 bool AgreeAlike(const PendingOperation& a, const PendingOperation& b) {
   const bool moves = a.first().note.empty();
   return NotesIn(a) == NotesIn(b) && (moves || a.ranks == b.ranks);
@@ -123,7 +123,7 @@ std::vector<std::vector<int64_t>> BatchOrder::ExtentsFor(const PendingOperation&
   return extents;
 }
 
-// The leaders learn it with the operation, so that all of them cut alike while it changes.
+// The leaders receive it with the operation, so that all of them cut alike even while it changes.
 SumCut BatchOrder::CutNow() const {
   SumCut cut = options_.cut;
   cut.eager_kib = two_hosts_ ? kEagerKib : 0;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kUsualBytes = 256;
 
-// So that most messages take memory once.
+// So that most messages allocate once.
 size_t LikelyBytes(const Coordination& msg) {
   size_t bytes = kUsualBytes;
   if (const auto* sums = std::get_if<SumsMessage>(&msg)) {
@@ -18,7 +18,7 @@ size_t LikelyBytes(const Coordination& msg) {
   return bytes;
 }
 
-// Null: it has none.
+// Null: no such message.
 MessageBytes* TailOf(Coordination& msg) {
   if (auto* offer = std::get_if<OfferMessage>(&msg)) return &offer->ready.sum;
   if (auto* early = std::get_if<EarlyOfferMessage>(&msg)) return &early->ready.sum;

@@ -80,7 +80,7 @@ void Coordinator::OnReady(uint32_t from, ReadyMessage&& msg, TimePoint now, Answ
     return;
   }
   auto at = waiting_.try_emplace(Key{msg.domain, msg.ranks, msg.name}).first;
-  // The first round in which this host is still missing.
+  // The first round that this host has not reported.
   auto operation = std::ranges::find_if(
       at->second, [&](const PendingOperation& round) { return !round.HasReported(host); });
   if (operation == at->second.end()) {
@@ -109,7 +109,7 @@ std::vector<uint32_t> Coordinator::MissingRanks(const PendingOperation& operatio
 bool Coordinator::IssueIfComplete(Waiting::iterator at, Rounds::iterator operation,
                                   Answers* answers) {
   if (!MissingRanks(*operation).empty()) return false;
-  // A rank that has joined since they were counted has announced it before, or is about to.
+  // A rank that joined after they were counted has announced it before, or is about to.
   if (operation->Participants(map_) < operation->first().participants) return false;
   if (IsEarly(*operation)) {  // the leader that it was offered to does not lead it
     Recall(Status::Ok(), answers);
@@ -150,9 +150,9 @@ void Coordinator::OfferEarly(Waiting::iterator at, Rounds::iterator operation, A
   std::get<EarlyOfferMessage>(answers->back().msg).ready.sum = std::move(sum);
 }
 
-// True if this report of a leader that got an early offer settles the operation: that leader knows
-// it as well, and only the first one is told. It runs whatever else has happened meanwhile, and is
-// never held up.
+// True if this report of a leader that got an early offer completes the operation: that leader
+// knows it as well, so only the first one is notified. It runs whatever else has happened
+// meanwhile, and is never delayed.
 bool Coordinator::CompleteByEarlyOffer(uint32_t from, ReadyMessage* msg, Answers* answers) {
   if (!early_ || early_->to != from) return false;
   const LeaderReport& first = early_->operation->reports[0];
@@ -169,7 +169,7 @@ bool Coordinator::CompleteByEarlyOffer(uint32_t from, ReadyMessage* msg, Answers
   return true;
 }
 
-// The first failure stays.
+// Keeps the first failure.
 void Coordinator::Recall(Status failure, Answers* answers) {
   if (!early_->failure.ok()) return;
   answers->push_back({early_->to, RecallMessage{early_->operation->first().ticket}});
@@ -182,7 +182,8 @@ void Coordinator::OnRecalled(uint32_t from, const RecalledMessage& msg, Answers*
   if (ours) GiveBackEarly(answers);
 }
 
-// The leader does not use it, so the operation may fail again, and does if that was wanted.
+// The leader does not use the offer, so the operation may fail again, and does if a failure was
+// requested.
 void Coordinator::GiveBackEarly(Answers* answers) {
   const Early early = *std::exchange(early_, std::nullopt);
   if (early.failure.ok()) return;
@@ -199,8 +200,8 @@ bool Coordinator::RecallEarly(const std::string& why, Answers* answers) {
 
 // ---- verdicts
 
-// The first host's failure, or how the hosts disagree, or the ranks that have joined although the
-// operation cannot be done without them.
+// The first host's failure, or how the hosts disagree, or which ranks have joined although the
+// operation cannot be executed without them.
 Status Coordinator::VerdictOf(const PendingOperation& operation, const std::string& name) const {
   std::vector<HostDetail> details;
   for (const LeaderReport& report : operation.reports) {
@@ -223,8 +224,8 @@ Status Coordinator::JoinedVerdict(const PendingOperation& operation,
                                   const std::string& name) const {
   const Collective collective = operation.first().collective;
   if (MembersMayHaveJoined(collective)) return Status::Ok();
-  // The report of a host names the ranks that take part there; ranks of it that have joined since
-  // did so later.
+  // A host's report names the ranks that take part there; ranks of it that have joined by now did
+  // so later.
   std::vector<uint32_t> gone;
   for (uint32_t rank : operation.ranks) {
     if (HasJoined(rank) && !operation.HasReported(map_.host_of[rank])) gone.push_back(rank);
@@ -248,7 +249,7 @@ void Coordinator::Fail(const PendingOperation& operation, const Status& status, 
   }
 }
 
-// A ticket that is running already has to run: the others count on it. An operation that was
+// A ticket that is running has to run to its end: the others rely on it. An operation that was
 // withdrawn has also failed for hosts that report it later: a leader that has joined by then is not
 // neutral in it.
 void Coordinator::OnWithdraw(uint32_t from, const WithdrawMessage& msg, Answers* answers) {
@@ -271,8 +272,8 @@ bool Coordinator::HasJoined(uint32_t rank) const {
   return joined_.contains(rank) || failed_joins_.contains(rank);
 }
 
-// Where a rank has left, a join fails; but ranks that have joined submit nothing more, so the
-// others go on without them.
+// After a rank has left, a join fails; but ranks that have joined submit nothing more, so the
+// others continue without them.
 void Coordinator::OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers) {
   if (!left_.empty()) {
     answers->push_back({from, EndMessage{msg.ticket, LeftBefore(*left_.begin(), "join"), 0}});
@@ -288,10 +289,10 @@ void Coordinator::OnJoin(uint32_t from, const JoinMessage& msg, Answers* answers
   joined_.clear();
 }
 
-// With one more rank that has joined, entries may be complete.
+// With one more joined rank, entries may be complete.
 void Coordinator::IssueAllComplete(Answers* answers) {
   for (auto at = waiting_.begin(); at != waiting_.end();) {
-    // Settling takes away the operation, and the name with its last operation.
+    // Issuing removes the operation, and the name with its last operation.
     const auto next_name = std::next(at);
     for (auto operation = at->second.begin(); operation != at->second.end();) {
       const auto next_entry = std::next(operation);
@@ -325,7 +326,8 @@ void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
     });
     at = rounds.empty() ? waiting_.erase(at) : std::next(at);
   }
-  // Nobody may begin an operation whose leader has gone. Those that were given out it still does.
+  // No host may begin an operation whose leader has gone. Leaders that were already told to run it
+  // still do.
   for (const PendingOperation& held : order_.RemoveHeld(rank))
     Fail(held, LeftBefore(rank, held.first().name), answers);
   for (auto [joined, ticket] : joined_) {
@@ -340,7 +342,7 @@ void Coordinator::OnLeave(uint32_t from, uint32_t rank, Answers* answers) {
 void Coordinator::Close(const std::string& why, Answers* answers) {
   for (const PendingOperation& held : order_.RemoveHeld(std::nullopt))
     Fail(held, Aborted(why), answers);
-  // Rank 0 may be a member, too, and does not take part any more.
+  // Rank 0 may be a member, too, and no longer takes part.
   for (const auto& [key, rounds] : waiting_) {
     for (const PendingOperation& operation : rounds) {
       const bool member = operation.ranks[0] == map_.rank;

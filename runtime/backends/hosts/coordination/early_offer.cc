@@ -46,7 +46,7 @@ void KeptOffer::Drop(uint64_t ticket) {
   if (offer_ && offer_->ticket == ticket) offer_.reset();
 }
 
-// A join is announced otherwise, and may have any name.
+// A join is announced differently, and may have any name.
 bool KeptOffer::IsFor(const ReadyMessage& report) const {
   const bool joins = report.collective == Collective::kJoin && report.failure.ok();
   return offer_ && !joins && HaveSameName(*offer_, report);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kChunkBytes = 128 << 10;
 constexpr size_t kSmallBytes = 32 << 10;
-// Chunks beyond any count: added to `claimed`, they leave nothing to take.
+// Larger than any count of chunks: added to `claimed`, it leaves none to claim.
 constexpr uint64_t kStopped = uint64_t{1} << 48;
 constexpr size_t kBlock = 2048;
 
@@ -59,8 +59,8 @@ bool LocalSum::Help() {
 
 bool LocalSum::Stop() {
   if (result_status_ == nullptr) return true;
-  // Kept from the first call: who reaches for a chunk after that still counts on in `claimed`, and
-  // gets none.
+  // Kept from the first call: threads that try to claim a chunk later still increment `claimed`,
+  // and get none.
   if (!taken_) {
     taken_ =
         std::min(chunks(), result_status_->claimed.fetch_add(kStopped, std::memory_order_relaxed));
@@ -74,7 +74,7 @@ void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const voi
                         static_cast<double>(divisor)};
   const bool as_it_is = inputs.size() == 1 && spec.dtype == call.dtype && spec.postscale == 1.0 &&
                         spec.divisor == 1.0;
-  if (as_it_is) {  // quicker than the loops of arithmetic
+  if (as_it_is) {  // faster than the arithmetic loops
     if (count != 0 && output != inputs[0]) CopyRange(output, inputs[0], count * SizeOf(spec.dtype));
     return;
   }
@@ -82,7 +82,7 @@ void FinishSum(const CollectiveCall& call, uint32_t divisor, std::span<const voi
     ReduceRange(spec, inputs, {&output, 1}, 0, count);
     return;
   }
-  // Through a block of its own, because a narrow output may lie upon a wide input.
+  // Through a block of its own, because a narrow output may overlap a wide input.
   alignas(kCacheLine) std::byte block[kBlock * SizeOf(DType::kInt128)];
   std::vector<const void*> from(inputs.size());
   void* to = block;

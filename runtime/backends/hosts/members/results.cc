@@ -12,7 +12,7 @@ size_t RowBytes(const CollectiveCall& call, uint32_t member, size_t set_size) {
   return static_cast<size_t>(rows.count) * call.row_bytes();
 }
 
-// Pieces of the members in `at`'s order (by host), put into rank order.
+// Pieces of the members in `at`'s order (by host), reordered by rank.
 void InRankOrder(std::vector<ResultPiece> by_member, ResultPlan* plan) {
   for (ResultPiece& piece : by_member) {
     piece.target = plan->bytes;

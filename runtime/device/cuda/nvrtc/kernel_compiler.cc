@@ -11,7 +11,7 @@
 namespace hvd {
 namespace {
 
-// Of the compiler's log, in a sentence.
+// Of the compiler's log, in a message.
 constexpr size_t kMostLogBytes = 600;
 
 // Line ends become spaces, and a long text is cut.
@@ -76,7 +76,7 @@ class Program {
     if (const std::string log = InOneLine(Log()); !log.empty()) text += ": " + log;
     return Unsupported(std::move(text));
   }
-  // The words of the compiler; "" if it says nothing.
+  // The compiler's log; "" if it is empty.
   std::string Log() {
     size_t bytes = 0;
     if (program_ == nullptr) return "";

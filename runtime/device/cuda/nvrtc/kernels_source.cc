@@ -1,7 +1,7 @@
 // HVD_SOURCE_FOLDER is the root of the tree.
 #include "runtime/device/cuda/nvrtc/kernels_source.h"
 
-// A file as a text with a 0 at its end, under a name of its own.
+// Embeds a file as a null-terminated string under its own symbol.
 #define HVD_EMBED(symbol, file)               \
   asm(".section .rodata\n"                    \
       ".hidden " #symbol                      \

@@ -38,7 +38,7 @@ std::vector<std::string> MappedLibraries() {
 
 std::vector<std::string> NvrtcCandidates(std::span<const std::string> mapped) {
   std::vector<std::string> candidates;
-  for (const std::string& path : mapped) {  // the copy that the process has
+  for (const std::string& path : mapped) {  // the copy that the process has mapped
     for (const char* name : kNvrtcNames) {
       if (path.ends_with(std::string("/") + name)) AddOnce(candidates, path);
     }
@@ -50,7 +50,7 @@ std::vector<std::string> NvrtcCandidates(std::span<const std::string> mapped) {
     AddOnce(candidates, root + "cu13/lib/libnvrtc.so.13");
     AddOnce(candidates, root + "cuda_nvrtc/lib/libnvrtc.so.12");
   }
-  for (const std::string& path : mapped) {  // a framework that has its libraries in one folder
+  for (const std::string& path : mapped) {  // a framework that has all its libraries in one folder
     if (path.find("/libtorch") == std::string::npos && path.find("/libcudart") == std::string::npos)
       continue;
     for (const char* name : kNvrtcNames) AddOnce(candidates, FolderOf(path) + "/" + name);
