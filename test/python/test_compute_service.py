@@ -60,8 +60,8 @@ def test_a_wait_ends_with_a_sentence(service, monkeypatch):
 @pytest.mark.parametrize('call, sentence', [
     (lambda client: client.register_dispatcher(2, 'x'), 'there is no dispatcher 2'),
     (lambda client: client.register_worker_for_dispatcher(-1, 0), 'there is no dispatcher -1'),
-    (lambda client: client._ask('__init__', 1, 1), 'there is no call'),
-    (lambda client: client._ask('shutdown', 1), 'refused shutdown')])
+    (lambda client: client._request('__init__', 1, 1), 'there is no call'),
+    (lambda client: client._request('shutdown', 1), 'refused shutdown')])
 def test_what_it_does_not_know_is_refused(service, call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call(client_of(service))

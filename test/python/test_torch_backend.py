@@ -232,7 +232,7 @@ def test_the_thread_of_the_sets_ends_where_it_is_stopped_while_it_registers_one(
 
     monkeypatch.setattr(_library, 'add_process_set', register)
     members = group_members.Members(dist.FileStore(str(tmp_path / 'store'), -1), 0, 2, [0, 1], 'x')
-    members._ask((0,))
+    members._request((0,))
     assert begun.wait(20)
     join = members._thread.join
 

@@ -142,10 +142,10 @@ class World:
             return self._fail(_INVALID_ARGUMENT, '{}, but hvdrun has started this rank; let it find the package that belongs to that hvdrun'
                               .format(sentence()))
         for size, rank in _LAUNCHERS:
-            said = os.environ.get(size, '')
-            if rank in os.environ and said not in ('', '1'):
+            ranks = os.environ.get(size, '')
+            if rank in os.environ and ranks not in ('', '1'):
                 return self._fail(_INVALID_ARGUMENT, '{}, but {}={} says that there are more; unset it to train alone'
-                                  .format(sentence(), size, said))
+                                  .format(sentence(), size, ranks))
         options = options._obj if options is not None else None
         if options is not None and options.mpi_comm:
             return self._fail(_UNSUPPORTED, sentence() + ', and so it makes none of a communicator of MPI')
@@ -249,7 +249,7 @@ class World:
     def _not_initialized(self):
         return self._fail(_NOT_INITIALIZED, 'Horovod has not been initialized; call hvd.init() first.')
 
-    def _why_not(self, request):
+    def _refusal(self, request):
         """A sentence about a request that is wrong; '' for one that is not."""
         if request.process_set != 0:
             return 'there is no process set {}; a world of one has the world alone, 0'.format(request.process_set)
@@ -294,7 +294,7 @@ class World:
         if not self._is_initialized:
             return self._not_initialized()
         request = request._obj
-        why = self._why_not(request)
+        why = self._refusal(request)
         if why:
             return self._fail(_INVALID_ARGUMENT, why)
         done = _Done(request.name)

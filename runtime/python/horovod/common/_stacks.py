@@ -12,7 +12,7 @@ FILE_NAME = 'hvd-stacks'  # the agent looks for it
 _file = None  # its descriptor, which stays open for the life of the process
 
 
-def _taken():
+def _handled_signals():
     """The bits of the signals that this process handles or ignores, signal 1 first."""
     with open('/proc/self/status') as status:
         fields = dict(line.rstrip('\n').split(':\t', 1) for line in status if ':\t' in line)
@@ -22,9 +22,9 @@ def _taken():
 def _choose():
     """A real-time signal that nobody uses, and else the first one: its handler then runs as well."""
     import _signal as signal  # its Python half takes as long to import as all else here
-    taken = _taken()
+    handled = _handled_signals()
     signals = range(signal.SIGRTMIN + 8, signal.SIGRTMAX)
-    free = [number for number in signals if not taken >> (number - 1) & 1]
+    free = [number for number in signals if not handled >> (number - 1) & 1]
     return (free[0], False) if free else (signals[0], True)
 
 

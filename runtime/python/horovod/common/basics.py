@@ -281,7 +281,7 @@ class HorovodBasics:
             ValueError: hvd.init() has not been called, or MPI is not in use.
         """
         if not self.mpi_enabled():
-            raise ValueError('MPI is not in use, because {}.'.format(_why_no_mpi()))
+            raise ValueError('MPI is not in use, because {}.'.format(_reason_without_mpi()))
         return _enabled('mpi_threads')
 
     def mpi_enabled(self) -> bool:
@@ -384,7 +384,7 @@ class HorovodBasics:
         return process_sets._id_of_communicator(comm)
 
 
-def _why_no_mpi():
+def _reason_without_mpi():
     if not _built('mpi'):
         return ('this hvdrun was built without MPI, or its Open MPI is missing; build it where Open MPI is installed '
                 '(Debian: libopenmpi-dev)')

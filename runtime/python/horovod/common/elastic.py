@@ -281,10 +281,10 @@ class State:
         """
         if _native.launcher_decides():
             self._act_on_commit()
-            self._last_updated_timestamp, result = self._take_messages()
+            self._last_updated_timestamp, result = self._pop_messages()
         else:
             previous = self._last_updated_timestamp
-            last, result = self._take_messages()
+            last, result = self._pop_messages()
             previous, self._last_updated_timestamp, result = self._bcast_object((previous, last, result))
             if self._last_updated_timestamp <= previous:
                 result = HostUpdateResult.no_update
@@ -299,7 +299,7 @@ class State:
         if update:
             raise HostsUpdatedInterrupt(update == _library.UPDATE_REMOVED)
 
-    def _take_messages(self):
+    def _pop_messages(self):
         """The time and the kind of what on_hosts_updated() has heard since."""
         last, result = self._last_updated_timestamp, HostUpdateResult.no_update
         while self._host_messages.queue:  # takes no lock
@@ -349,15 +349,15 @@ class ObjectState(State):
 
     def restore(self) -> None:
         """Sets the attributes to the values that save() kept."""
-        self._take_saved_values()
+        self._apply_saved_values()
 
     def sync(self) -> None:
         """Sets the attributes on all ranks to the values that rank 0 saved last. A collective."""
         if self._saved_state:
             self._saved_state = self._bcast_object(self._saved_state)
-            self._take_saved_values()
+            self._apply_saved_values()
 
-    def _take_saved_values(self):
+    def _apply_saved_values(self):
         for name, value in self._copy(self._saved_state).items():
             setattr(self, name, value)
 
@@ -429,18 +429,18 @@ class _Synchronizer:
     def _all_skip(self, skip):
         from horovod.common import objects, process_sets
         self._kept = None
-        words = objects.allgather_object((skip, self._synchronized, self._newest_kept()), 'hvd.elastic.run',
+        replies = objects.allgather_object((skip, self._synchronized, self._newest_kept()), 'hvd.elastic.run',
                                          process_sets.global_process_set)
-        old = [rank for rank, word in enumerate(words) if word[1]]
+        old = [rank for rank, reply in enumerate(replies) if reply[1]]
         if old and old[0] != 0:
             raise RuntimeError('Rank 0 is new in this world and cannot give its state to the others, while rank {} has '
                                'that of the training; the launcher must keep an old rank as rank 0.'.format(old[0]))
-        kept = [(word[2], -rank) for rank, word in enumerate(words) if word[2] is not None]
+        kept = [(reply[2], -rank) for rank, reply in enumerate(replies) if reply[2] is not None]
         if not old:
             self._kept = max(kept, default=None)
             if self._state._keeper is not None:
-                self._state._keeper.name_foreign()
-        return all(word[0] for word in words)
+                self._state._keeper.warn_of_other_state()
+        return all(reply[0] for reply in replies)
 
     def _newest_kept(self):
         """(generation, number) of the newest commit that this process can restore, or None."""

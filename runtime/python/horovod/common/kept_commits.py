@@ -85,23 +85,23 @@ class KeptCommits:
     """
 
     def __init__(self, text):
-        self._said = set()
+        self._reasons_printed = set()
         self._store = None
         self._writes = False
         self._generation = None  # of the present world
         self._number = 0  # of the last commit in it
-        self._foreign = None  # (generation, number) of a commit of another state
+        self._other_commit = None  # (generation, number) of a commit of another state
         self._memory = self._failure = None
         try:
             self._memory = _descriptor(text)
         except CommitRefused as error:
             self._failure = error
 
-    def _say(self, what, why):
+    def _warn(self, what, why):
         """One line for each reason."""
         reason = re.sub(r'\d+', '', str(why))
-        if reason not in self._said:
-            self._said.add(reason)
+        if reason not in self._reasons_printed:
+            self._reasons_printed.add(reason)
             print('hvdrun: --keep-commits: {}, because {}'.format(what, why), file=sys.stderr, flush=True)
 
     def begin(self, generation, writes):
@@ -118,13 +118,13 @@ class KeptCommits:
             if self._store is not None:
                 self._store.release()
         elif self._failure is not None:
-            self._say('no commits are kept', self._failure)
+            self._warn('no commits are kept', self._failure)
         elif self._store is None:
             try:
                 self._store = CommitStore(*self._memory)
             except (CommitRefused, OSError) as error:
                 self._failure = error
-                self._say('no commits are kept', error)
+                self._warn('no commits are kept', error)
 
     def newest(self, owner):
         """The newest commit of this host, where this process is the one that reads it: (generation, number), or None.
@@ -132,21 +132,21 @@ class KeptCommits:
         Args:
             owner: The name of the state, bytes.
         """
-        self._foreign = None
+        self._other_commit = None
         if self._store is None or not self._writes:
             return None
         tag = self._store.newest_tag()
         if tag is None:
             return None
         if tag[2] != zlib.crc32(owner):
-            self._foreign = tag[:2]
+            self._other_commit = tag[:2]
             return None
         return tag[:2]
 
-    def name_foreign(self):
+    def warn_of_other_state(self):
         """Names the newest commit where newest() has not returned it. For a world in which no rank has the state."""
-        if self._foreign is not None:
-            self._say('commit {1} of generation {0} is not restored'.format(*self._foreign),
+        if self._other_commit is not None:
+            self._warn('commit {1} of generation {0} is not restored'.format(*self._other_commit),
                       'it is not of the state that this call of hvd.elastic.run begins with')
 
     def contents(self):
@@ -172,7 +172,7 @@ class KeptCommits:
             why = 'a value of the state cannot be pickled: {}'.format(error)
         else:
             return
-        self._say('commit {} of generation {} is not kept'.format(self._number, self._generation), why)
+        self._warn('commit {} of generation {} is not kept'.format(self._number, self._generation), why)
 
 
 _shared = None

@@ -395,7 +395,7 @@ def given_to_init():
     return _given
 
 
-def _take_ranks_that_exist(process_sets):
+def _restrict_to_world(process_sets):
     """In an elastic world the runtime has of each set the ranks that exist, see hvd_init_options."""
     size = _native.query('size')
     for process_set in process_sets:
@@ -407,7 +407,7 @@ def _init_process_sets(process_sets):
     global _given
     elastic = _native.call('elastic') == 1
     if process_sets and elastic:
-        _take_ranks_that_exist(process_sets)
+        _restrict_to_world(process_sets)
     known = {}
     if _registered or process_sets:
         known = {tuple(ranks): number for number, ranks in _ids_and_ranks().items()}

@@ -8,7 +8,7 @@ from horovod.common import _library
 _types = {}
 
 
-def _give_back(memory):
+def _free(memory):
     # Not at the end of the interpreter, when other threads may still use it; the memory ends with the process.
     if not sys.is_finalizing():
         _library.lib().hvd_free(ctypes.addressof(memory))
@@ -22,7 +22,7 @@ def adopt(address, nbytes):
     cls = _types.get(bits)
     if cls is None:
         cls = _types[bits] = type('Memory', (ctypes.Array,), {
-            '_type_': ctypes.c_char, '_length_': 1 << bits, '__del__': _give_back})
+            '_type_': ctypes.c_char, '_length_': 1 << bits, '__del__': _free})
     return cls.from_address(address)
 
 

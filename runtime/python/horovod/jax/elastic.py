@@ -65,7 +65,7 @@ class JaxState(ObjectState):
         leaves = [mpi_ops.broadcast(leaf, 0, 'state.{}'.format(index)) if isinstance(known, _Array) else known
                   for index, (leaf, known) in enumerate(zip(leaves, plain))]
         self._saved_state = jax.tree_util.tree_unflatten(structure, leaves)
-        self._take_saved_values()
+        self._apply_saved_values()
 
 
 def _is_key(leaf):
@@ -105,13 +105,13 @@ def run(func: Callable[..., R]) -> Callable[..., R]:
 
     @functools.wraps(func)
     def translated(*args, **kwargs):
-        native.take_failure()
+        native.pop_failure()
         try:
             return func(*args, **kwargs)
         except HorovodInternalError:
             raise
         except Exception as error:  # XLA's class of exceptions differs from version to version
-            failure = native.take_failure()
+            failure = native.pop_failure()
             if failure is None:
                 raise
             raise failure from error

@@ -90,7 +90,7 @@ def note_failure(error):
     _of_callback = error
 
 
-def take_failure():
+def pop_failure():
     """The HorovodInternalError of the last collective that failed inside a program, and forgets it; None where none did."""
     global _of_callback
     failure, _of_callback = _of_callback, None

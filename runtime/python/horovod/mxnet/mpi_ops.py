@@ -99,16 +99,16 @@ class _MXNet(_common_operations.Framework):
 
 
 _operations = _common_operations.Operations(_MXNet())
-_said_gpu = False
+_warned_of_gpu = False
 
 
 def _on_host(tensor):
     """The array itself, or a copy of one on a GPU in the memory of the host."""
-    global _said_gpu
+    global _warned_of_gpu
     if not isinstance(tensor, mx.nd.NDArray) or tensor.context.device_type in ('cpu', 'cpu_pinned', 'cpu_shared'):
         return tensor
-    if not _said_gpu:
-        _said_gpu = True
+    if not _warned_of_gpu:
+        _warned_of_gpu = True
         import warnings
         warnings.warn('horovod.mxnet copies arrays on {} through the host for its collectives.'.format(tensor.context),
                       RuntimeWarning, stacklevel=3)

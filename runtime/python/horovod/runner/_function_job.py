@@ -152,7 +152,7 @@ def run(hvdrun, flags, executable, func, args, kwargs, count):
 
     Args:
         hvdrun: The path of the program.
-        flags: Its words, without the command.
+        flags: Its arguments, without the command.
         executable: The ranks' Python interpreter.
         count: How many results to return.
 
@@ -169,8 +169,8 @@ def run(hvdrun, flags, executable, func, args, kwargs, count):
     function = pickle.dumps((list(sys.path), call))
     results = _Results()
     with error_file() as path:
-        words = [hvdrun] + flags + ['--error-file', path]
-        code = _run_job(words, [executable, '-m', 'horovod.runner.run_task'], function, results)
+        arguments = [hvdrun] + flags + ['--error-file', path]
+        code = _run_job(arguments, [executable, '-m', 'horovod.runner.run_task'], function, results)
         values, failures = results.by_rank()
         if code != 0:
             raise _failure_of(code, read_error(path), failures)
@@ -181,13 +181,13 @@ def run(hvdrun, flags, executable, func, args, kwargs, count):
     return [values[rank] for rank in range(count)]
 
 
-def _run_job(words, command, function, results):
+def _run_job(arguments, command, function, results):
     """The exit code of hvdrun."""
     ours, theirs = socket.socketpair()
     outputs = _outputs()
     with ours:
         with theirs:
-            process = subprocess.Popen(words + ['--function-channel', str(theirs.fileno()), '--'] + command,
+            process = subprocess.Popen(arguments + ['--function-channel', str(theirs.fileno()), '--'] + command,
                                        stdin=subprocess.DEVNULL, stdout=outputs[0][0], stderr=outputs[1][0],
                                        pass_fds=[theirs.fileno()])
         threads = [threading.Thread(target=_read_results, args=(ours, results), daemon=True)]

@@ -9,20 +9,20 @@ import sys
 _USAGE = 'usage: hvdrun [-np 1] COMMAND [ARGUMENT ...]'
 
 
-def _split(words):
+def _split(arguments):
     """(number of processes as text, the command) of an argument list; the command is None where an option is another one."""
     count = '1'
-    while words:
-        word = words.pop(0)
-        if word == '--':
-            return count, words
-        name, has_value, value = word.partition('=')
-        if name in ('-np', '-n', '--np', '--num-proc') and (has_value or words):
-            count = value if has_value else words.pop(0)
-        elif word.startswith('-'):
+    while arguments:
+        argument = arguments.pop(0)
+        if argument == '--':
+            return count, arguments
+        name, has_value, value = argument.partition('=')
+        if name in ('-np', '-n', '--np', '--num-proc') and (has_value or arguments):
+            count = value if has_value else arguments.pop(0)
+        elif argument.startswith('-'):
             return count, None
         else:
-            return count, [word] + words
+            return count, [argument] + arguments
     return count, []
 
 
@@ -35,15 +35,15 @@ def main(argv=None):
     Returns: The exit code: that of the command, or 2 for a use that needs Linux.
     """
     from horovod.common import _alone
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words in (['--version'], ['version']):
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments in (['--version'], ['version']):
         from importlib.metadata import version
         print('hvdrun {} (a world of one)'.format(version('hvdrun')))
         return 0
-    if words in ([], ['--help'], ['-h'], ['help']):
+    if arguments in ([], ['--help'], ['-h'], ['help']):
         print(_USAGE + '\n' + _alone.sentence())
-        return 0 if words else 2
-    count, command = _split(words)
+        return 0 if arguments else 2
+    count, command = _split(arguments)
     if count != '1' or not command:
         print('hvdrun: {}\n{}'.format(_alone.sentence(), _USAGE), file=sys.stderr)
         return 2

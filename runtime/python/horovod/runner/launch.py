@@ -54,23 +54,23 @@ _SWITCHES = {
 
 def _flags(args):
     """The arguments as hvdrun takes them on its command line, without the command."""
-    words = []
+    arguments = []
     for attribute, flag in _VALUES.items():
         value = getattr(args, attribute, None)
         if value is not None:
-            words += [flag, str(value)]
+            arguments += [flag, str(value)]
     for attribute, (on, off) in _SWITCHES.items():
         value = getattr(args, attribute, None)
         flag = None if value is None else on if value else off
         if flag is not None:
-            words.append(flag)
+            arguments.append(flag)
     interfaces = getattr(args, 'nics', None) or getattr(args, 'nic', None)
     if interfaces:
-        words += ['--network-interfaces', interfaces if isinstance(interfaces, str) else ','.join(sorted(interfaces))]
+        arguments += ['--network-interfaces', interfaces if isinstance(interfaces, str) else ','.join(sorted(interfaces))]
     cooldown = getattr(args, 'cooldown_range', None)
     if cooldown:
-        words += ['--blacklist-cooldown-range'] + [str(seconds) for seconds in cooldown]
-    return words
+        arguments += ['--blacklist-cooldown-range'] + [str(seconds) for seconds in cooldown]
+    return arguments
 
 
 def _hvdrun():
@@ -93,7 +93,7 @@ def _run(args):
 
     Args:
         args: An object with the attributes of horovod.runner._HorovodArgs. `run_func` is a function without arguments, or
-            `command` a list of words.
+            `command` a list of arguments.
 
     Returns:
         Of a function, a list of what the ranks returned; else None.
@@ -108,9 +108,9 @@ def _run(args):
     if not command and not getattr(args, 'check_build', None):
         raise ValueError("horovod.runner.launch._run() needs a command, such as args.command = ['python', 'train.py'].")
     from horovod.runner import _function_job
-    words = command.split() if isinstance(command, str) else [str(word) for word in command or []]
+    arguments = command.split() if isinstance(command, str) else [str(argument) for argument in command or []]
     with _function_job.error_file() as error_file:
-        code = subprocess.call([_hvdrun()] + _flags(args) + ['--error-file', error_file] + (['--'] + words if words else []))
+        code = subprocess.call([_hvdrun()] + _flags(args) + ['--error-file', error_file] + (['--'] + arguments if arguments else []))
         if code != 0:
             raise RuntimeError(_function_job.failure_text(code, _function_job.read_error(error_file)))
 

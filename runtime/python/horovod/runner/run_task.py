@@ -9,7 +9,7 @@ import traceback
 from horovod.runner import _function_job
 
 
-def _read_whole(fd):
+def _read_all(fd):
     """From its beginning: the ranks of a host share the file."""
     pieces, at = [], 0
     while True:
@@ -43,7 +43,7 @@ def main():
     function_fd, result_fd = [int(fd) for fd in os.environ.pop('HVD_FUNCTION_FDS').split(',')]
     for fd in (function_fd, result_fd):
         os.set_inheritable(fd, False)
-    path, call = pickle.loads(_read_whole(function_fd))
+    path, call = pickle.loads(_read_all(function_fd))
     os.close(function_fd)
     sys.path[:] = path + [entry for entry in sys.path if entry not in path]
     try:

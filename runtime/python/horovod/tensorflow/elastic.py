@@ -154,10 +154,10 @@ class TensorFlowKerasState(_VariablesState):
     def _variables(self):
         variables = [] if self.optimizer is None else self.optimizer.variables
         variables = variables() if callable(variables) else variables
-        seen, chosen = set(), []
+        added, chosen = set(), []
         for variable in list(self.model.weights) + list(variables):
-            if id(variable) not in seen:
-                seen.add(id(variable))
+            if id(variable) not in added:
+                added.add(id(variable))
                 chosen.append(_variable_of(variable))
         return chosen
 

@@ -213,10 +213,10 @@ class PythonOperations:
 
     def horovod_process_set_included(self, process_set_id=0, name=None):
         """As HorovodProcessSetIncluded."""
-        def ask():
+        def query():
             library = _library.lib()
             return -1 if library.hvd_process_set_size(process_set_id) < 0 else int(library.hvd_process_set_rank(process_set_id) >= 0)
-        return self._number('HorovodProcessSetIncluded', ask, name)
+        return self._number('HorovodProcessSetIncluded', query, name)
 
     def horovod_local_size(self, process_set_id=0, name=None):
         """As HorovodLocalSize."""
@@ -235,9 +235,9 @@ class PythonOperations:
         return None
 
     @staticmethod
-    def _number(operation, ask, name=None):
+    def _number(operation, query, name=None):
         def function():
-            number = ask()
+            number = query()
             if number < 0:
                 raise _NoSuchSet('there is no such process set' if hvd.is_initialized() else
                                  'Horovod has not been initialized on this rank; call hvd.init() first')

@@ -31,18 +31,18 @@ _HEAD = 12
 # comes by itself.
 _AT_ONCE, _SOON, _LATE = 1, 5, 50
 # Columns of the head; the others are negatives of their predecessors, whose minimum tells the maximum.
-_STEP, _NAMES, _CALLS, _ALL_AT_STEP, _NONE_DROPS, _ALL_DROP, _PATIENCE, _NONE_SAYS_NO = 0, 2, 4, 6, 7, 8, 9, 10
+_STEP, _NAMES, _CALLS, _ALL_AT_STEP, _NONE_DROPS, _ALL_DROP, _PATIENCE, _NO_VETO = 0, 2, 4, 6, 7, 8, 9, 10
 
 
 class Outcome:
     """Of a round."""
 
-    __slots__ = ('all_at_step', 'all_drop', 'says_no', 'patience', 'alike', 'agreed', 'present')
+    __slots__ = ('all_at_step', 'all_drop', 'has_veto', 'patience', 'alike', 'agreed', 'present')
 
     def __init__(self, row, count, alike):
         self.all_at_step = row[_ALL_AT_STEP] == 1
         self.all_drop = row[_ALL_DROP] == 1
-        self.says_no = row[_NONE_SAYS_NO] == 0
+        self.has_veto = row[_NO_VETO] == 0
         # In so many rounds a rank has to say no until this one goes on without it.
         self.patience = row[_PATIENCE] if row[_CALLS] == -row[_CALLS + 1] else _LATE
         self.alike = alike  # the vote of this rank was that of all
@@ -68,7 +68,7 @@ class _Seats:
 
     def __init__(self, generation):
         self.generation = generation
-        self._taken = 0
+        self._acquired = 0
         self._next = None
 
     @classmethod
@@ -84,12 +84,12 @@ class _Seats:
     def coming(self, name):
         """That of the next optimizer which is used."""
         if self._next is None:
-            self._next = _Seat(name, self._taken)
+            self._next = _Seat(name, self._acquired)
         return self._next
 
-    def take(self, name):
+    def acquire(self, name):
         seat = self.coming(name)
-        self._taken += 1
+        self._acquired += 1
         self._next = None
         return seat
 
@@ -135,7 +135,7 @@ class Agreement:
     def begin(self, kind, ready, present):
         """Sends the vote of a round. ready, present: of each member, as in Outcome."""
         self.is_busy = True
-        self._take_seat()
+        self._acquire_seat()
         self._end_outstanding()
         self._mine = self._vote_of(kind, ready, present)
         self._submit(self._mine, self._seat)
@@ -201,16 +201,16 @@ class Agreement:
 
     def name(self):
         """Under which the rounds travel, of an optimizer that is in use."""
-        self._take_seat()
+        self._acquire_seat()
         return self._seat.name
 
-    def _take_seat(self):
+    def _acquire_seat(self):
         self._enter_world()
         if self._seat is None or not self._is_seat_known:
             parameter, name = self._place()
             seats = _Seats.of(parameter, self._process_set)
             if self._seat is None or self._seats is not seats:
-                self._seat, self._seats = seats.take(name), seats
+                self._seat, self._seats = seats.acquire(name), seats
             self._is_seat_known = True
 
     def _coming_seat(self):
@@ -261,7 +261,7 @@ class Agreement:
                        'than the others for parameters that were combined already.'.format(
                            self._members[0], *[(number & ((1 << 40) - 1)) + 1
                                                for number in (row[_STEP], outcome[_STEP], -outcome[_STEP + 1])]))
-        elif outcome[_NONE_DROPS] == 0 and outcome[_ALL_DROP] == 0 and outcome[_NONE_SAYS_NO] == 1:
+        elif outcome[_NONE_DROPS] == 0 and outcome[_ALL_DROP] == 0 and outcome[_NO_VETO] == 1:
             problem = ('some ranks drop the gradients of this step of the optimizer of {}, after an exception in backward() or '
                        'by optimizer.discard(), and others do not. All ranks have to skip a batch together.'
                        .format(self._members[0]))

@@ -84,7 +84,7 @@ class Members:
             raise NotImplementedError('groups of some of the ranks need a TCPStore or a FileStore as the store of init_process_group on this '
                                       'version of PyTorch.')
         if asks:
-            self._ask(ranks)
+            self._request(ranks)
         with self._changed:
             there = self._changed.wait_for(lambda: ranks in self._ids or ranks in self._errors or self._lost is not None, timeout_s)
             if ranks in self._ids:
@@ -160,7 +160,7 @@ class Members:
     def _key(self, rank, number):
         return '{}{}/{}'.format(self._prefix, rank, number)
 
-    def _ask(self, ranks):
+    def _request(self, ranks):
         number = self._writer.add(self._prefix + 'count', 1) - 1
         keys, value = [self._key(rank, number) for rank in range(self._size)], json.dumps(ranks)
         if hasattr(self._writer, 'multi_set') and self._writer.has_extended_api():

@@ -144,13 +144,13 @@ class Operation:
                 self.complete_later()
             if not is_over and patience_ms:
                 Operation.patience_ms = 0
-                self._say('goes on, {:g} s after the script dropped its work without a wait(): what the script reads now may not be the '
+                self._warn('goes on, {:g} s after the script dropped its work without a wait(): what the script reads now may not be the '
                           'result. Keep what a call with async_op=True returns, and wait() for it.'.format(_DROPPED_MS / 1000))
         # After others the group cannot be used any more, and each call says why.
         if self.error is not None and not self.is_error_known and getattr(self.error, 'is_disagreement', True):
-            self._say('failed, and the script dropped its work without a wait(): {}'.format(self.error))
+            self._warn('failed, and the script dropped its work without a wait(): {}'.format(self.error))
 
-    def _say(self, what):
+    def _warn(self, what):
         print('hvdrun: rank {}: {} #{} of {} {}'.format(self.group.world_rank(), self.what, self.number, self.group.describe(), what),
               file=sys.stderr)
 
@@ -229,10 +229,10 @@ class Operation:
             self._slots[self._slot] = None
         with _futures:
             self.handle = None
-            is_asked_for = self.future is not None
+            is_requested = self.future is not None
         if self.addresses:
             self.group.forget_user(self)
-        if is_asked_for:
+        if is_requested:
             self._set_future()
 
     def _set_future(self):

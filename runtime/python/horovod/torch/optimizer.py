@@ -645,7 +645,7 @@ class _DistributedOptimizer:
                 elif kind == agreement.STEP:
                     if outcome.all_at_step or agreed.is_complete:
                         break
-                elif not outcome.says_no or rounds >= outcome.patience or not self._has_uncombined():
+                elif not outcome.has_veto or rounds >= outcome.patience or not self._has_uncombined():
                     break
                 rounds += 1
                 self._begin_round(kind)
@@ -692,30 +692,30 @@ class _DistributedOptimizer:
         first_error = None
         if outcome.alike and not self._incomplete and 0 not in outcome.present and None not in [
                 gradient.exchange for gradient in self._by_name]:  # mostly
-            settled, left, exchanges = [], False, dict(self._under_way)
+            ready_groups, left, exchanges = [], False, dict(self._under_way)
         else:
-            settled, left = self._settled(outcome)
+            ready_groups, left = self._ready_groups(outcome)
             try:
-                for group in settled:
+                for group in ready_groups:
                     if any([gradient.exchange is None for gradient in group]):
                         self._submit_zeros(group)
             except mpi_ops.HorovodInternalError as error:
                 first_error = error
-            exchanges = dict.fromkeys([gradient.exchange for group in settled for gradient in group])
-        is_complete = not outcome.says_no and (outcome.all_at_step or not left)
-        self._rest = (exchanges, settled, is_complete)
+            exchanges = dict.fromkeys([gradient.exchange for group in ready_groups for gradient in group])
+        is_complete = not outcome.has_veto and (outcome.all_at_step or not left)
+        self._rest = (exchanges, ready_groups, is_complete)
         self._finish_rest(first_error)
 
     def _finish_rest(self, first_error):
         """Waits for the exchanges of a round. May be repeated where a signal handler ended it."""
-        exchanges, settled, is_complete = self._rest
+        exchanges, ready_groups, is_complete = self._rest
         while exchanges:
             exchange = next(iter(exchanges))
             if exchange in self._under_way:
                 first_error = self._finish_one(exchange, first_error, True)
             exchanges.pop(exchange)
         self._rest = None
-        for group in settled:
+        for group in ready_groups:
             whole = group[0].group
             if all([gradient.is_combined or gradient.delay > 0 for gradient in whole]):
                 self._incomplete.discard(whole[0])
@@ -723,7 +723,7 @@ class _DistributedOptimizer:
             raise first_error
         self._agreement.is_complete = is_complete
 
-    def _settled(self, outcome):
+    def _ready_groups(self, outcome):
         """Tuples of gradients that are exchanged together now, and whether others are left for later in this step."""
         agreed, absent, left = {}, set(), False
         for gradient, ready, present in zip(self._by_name, outcome.agreed, outcome.present):
@@ -736,15 +736,15 @@ class _DistributedOptimizer:
                 left = True
             if present < -1 and gradient.sparse_dim is None:
                 gradient.sparse_dim = -1 - present
-        settled = []
+        ready_groups = []
         for first, members in agreed.items():
             if len(members) == len(first.group):
-                settled.append(first.group)
+                ready_groups.append(first.group)
             elif absent.intersection(first.group):  # so no rank has sent the whole group
-                settled.append(tuple(members))
+                ready_groups.append(tuple(members))
             else:
                 left = True
-        return settled, left
+        return ready_groups, left
 
     # ---- what is dropped
 

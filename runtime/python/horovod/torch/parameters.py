@@ -29,10 +29,10 @@ def names_of(param_groups, named_parameters):
         if not isinstance(entry, tuple):
             raise ValueError('named_parameters must be a sequence of (name, parameter) tuples, as '
                              'model.named_parameters() gives, but has a {}.'.format(type(entry).__name__))
-    seen = set()
+    added = set()
     twice = set()
     for name, _ in named_parameters:
-        (twice if name in seen else seen).add(name)
+        (twice if name in added else added).add(name)
     if twice:
         raise ValueError('named_parameters must have each name once, but has these more often: {}.'.format(
             ', '.join(str(name) for name in sorted(twice, key=str))))
@@ -101,14 +101,14 @@ def check_groups(groups):
         if groups <= 0:
             raise ValueError('groups must be a positive number, but is {}.'.format(groups))
         return
-    seen = set()
+    added = set()
     for group in groups:
         for p in _members(group):
             if not isinstance(p, torch.Tensor):
                 raise ValueError('groups must be made of parameters, but has a {}.'.format(type(p).__name__))
-            if id(p) in seen:
+            if id(p) in added:
                 raise ValueError('groups has one parameter twice.')
-            seen.add(id(p))
+            added.add(id(p))
 
 
 def _members(group):

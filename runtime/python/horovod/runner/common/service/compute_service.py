@@ -204,7 +204,7 @@ class ComputeClient:
         self._key = key
         self._working = None  # the address that has answered
 
-    def _ask_at(self, address, call, arguments):
+    def _request_from(self, address, call, arguments):
         with socket.create_connection(address, timeout=_IO_TIMEOUT_S) as stream:
             stream.settimeout(_IO_TIMEOUT_S + _WAIT_S)
             if _exactly(stream, len(_GREETING)) != _GREETING:
@@ -218,11 +218,11 @@ class ComputeClient:
         self._working = address
         return reply
 
-    def _ask(self, call, *arguments):
+    def _request(self, call, *arguments):
         failures = []
         for address in [self._working] if self._working else self._addresses:
             try:
-                reply = self._ask_at(address, call, arguments)
+                reply = self._request_from(address, call, arguments)
             except OSError as error:
                 failures.append('{}:{}: {}'.format(*address, error))
                 continue
@@ -237,12 +237,12 @@ class ComputeClient:
         Raises:
             ConnectionError: None does.
         """
-        self._ask('ping')
+        self._request('ping')
 
     def _wait(self, call, arguments, timeout, what):
         end = None if timeout is None else time.monotonic() + timeout
         while True:
-            reply = self._ask(call, *arguments)
+            reply = self._request(call, *arguments)
             if 'value' in reply:
                 return reply['value']
             if end is not None and time.monotonic() >= end:
@@ -262,7 +262,7 @@ class ComputeClient:
             dispatcher_id: Its number, from 0.
             dispatcher_address: Its address.
         """
-        self._ask('register_dispatcher', dispatcher_id, dispatcher_address)
+        self._request('register_dispatcher', dispatcher_id, dispatcher_address)
 
     def wait_for_dispatcher_registration(self, dispatcher_id, timeout):
         """Waits for a dispatcher.
@@ -285,7 +285,7 @@ class ComputeClient:
             dispatcher_id: The number of its dispatcher.
             worker_id: Its own.
         """
-        self._ask('register_worker', dispatcher_id, worker_id)
+        self._request('register_worker', dispatcher_id, worker_id)
 
     def wait_for_dispatcher_worker_registration(self, dispatcher_id, timeout):
         """Waits until all workers of a dispatcher are ready.
@@ -305,4 +305,4 @@ class ComputeClient:
 
     def shutdown(self):
         """Ends the workers of the service."""
-        self._ask('shutdown')
+        self._request('shutdown')
