@@ -1,4 +1,4 @@
-"""The `horovod` package: distributed training through the hvd runtime. Imports no framework by itself."""
+"""The `horovod` package: distributed training through the hvd runtime. Importing it imports no framework."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TYPE_CHECKING = False  # a type checker takes it for True
 if TYPE_CHECKING:
     from horovod.runner import run as run
 
-# Scripts compare this with Horovod's releases, so it names the release whose interface this package has.
+# Scripts compare this with Horovod's releases, so it is the release whose interface this package implements.
 __version__ = '0.28.1'
 
 

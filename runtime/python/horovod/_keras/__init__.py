@@ -157,7 +157,7 @@ def _keras_3_class(base):
             return aggregation.apply_gradients(apply, self, list(zip(reduced, variables)))
 
         def _hvd_apply(self, apply, grads, variables):
-            self._hvd_inside = True  # LossScaleOptimizer and the like come here again
+            self._hvd_inside = True  # LossScaleOptimizer and similar classes call this again
             try:
                 return apply(self, grads, variables)
             finally:
@@ -356,7 +356,7 @@ def create_distributed_optimizer(keras, optimizer, name, **options):
             keras.__name__, type(optimizer).__name__))
     copy = type(optimizer).from_config(optimizer.get_config())
     if not _scales_losses(copy) and _is_float16(keras):
-        # Keras would put one around ours, which looks at the gradients of this rank alone before it calls ours.
+        # Keras would wrap ours in one that examines only this rank's gradients before it calls ours.
         copy = keras.mixed_precision.LossScaleOptimizer(copy)
     return make_distributed(keras, copy, name, options)
 
@@ -446,7 +446,7 @@ def allgather(value, name=None):
 
 
 def broadcast(value, root_rank, name=None):
-    """Gives every rank the value of one.
+    """Broadcasts the value of one rank to all.
 
     Args:
         value: Anything numpy.asarray takes.
@@ -459,7 +459,7 @@ def broadcast(value, root_rank, name=None):
 
 
 def reducescatter(value, name=None, op=hvd.Average):
-    """Combines arrays over the ranks and gives each rank a share of the rows.
+    """Combines arrays over the ranks and scatters the rows of the result.
 
     Args:
         value: Anything numpy.asarray takes.
@@ -517,7 +517,7 @@ def broadcast_variables(variables, root_rank, process_set=global_process_set):
     for index, array in enumerate(arrays):
         if array.dtype.kind in 'USO':
             continue  # the seed generator of a layer of strings, for example
-        # Bytes: a type that NumPy knows only by name travels as well.
+        # Bytes: this also supports types that NumPy knows only by name.
         handles.append((index, hvd.broadcast_async_(array.reshape(-1).view(np.uint8), root_rank, process_set=process_set)))
     for index, handle in handles:
         hvd.synchronize(handle)
@@ -532,7 +532,7 @@ def load_model(keras, filepath, custom_optimizers, custom_objects, compression):
         filepath: The file.
         custom_optimizers: Classes of optimizers that are not those of Keras.
         custom_objects: See keras.models.load_model.
-        compression: How gradients travel.
+        compression: How gradients are sent.
 
     Returns: The model.
     """

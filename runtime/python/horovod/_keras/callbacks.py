@@ -91,9 +91,9 @@ def make(keras):
                     self._compare()
                 return
             self.broadcast_done = True
-            # A step of the script's own may reduce gradients, too.
+            # A custom train_step may reduce gradients, too.
             self._compares = size() > 1 and not hasattr(getattr(self.model, 'optimizer', None), '_hvd')
-            # Not the metrics, nor the seeds of this rank, by which its dropout differs from that of others.
+            # Neither the metrics nor this rank's seeds, which make its dropout differ from that of other ranks.
             variables = list(self.model.weights)
             held = getattr(getattr(self.model, 'optimizer', None), 'variables', ())
             known = {id(variable) for variable in variables}
@@ -187,7 +187,7 @@ def make(keras):
             self.current_epoch = epoch
 
         def on_batch_begin(self, batch, logs=None):
-            """Changes the learning rate where it is time.
+            """Changes the learning rate when it is due.
 
             Args:
                 batch: The batch.
@@ -235,7 +235,7 @@ def make(keras):
 
         def __init__(self, initial_lr, warmup_epochs=5, momentum_correction=True, steps_per_epoch=None, verbose=0):
             def multiplier(epoch):
-                # Reaches its end with the last batch, not after it.
+                # Reaches the final rate with the last batch, not after it.
                 epoch += 1.0 / self.steps_per_epoch
                 return 1.0 / size() * (epoch * (size() - 1) / warmup_epochs + 1)
             super().__init__(initial_lr, multiplier, start_epoch=0, end_epoch=warmup_epochs, staircase=False,

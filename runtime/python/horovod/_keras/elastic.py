@@ -25,7 +25,7 @@ def make(keras):
             self.batches_remaining = batches_per_commit
 
         def on_train_begin(self, logs=None):
-            """Counts anew.
+            """Restarts the count.
 
             Args:
                 logs: Ignored.
@@ -33,7 +33,7 @@ def make(keras):
             self.batches_remaining = self.batches_per_commit
 
         def on_batch_end(self, batch, logs=None):
-            """Commits where it is time.
+            """Commits when it is due.
 
             Args:
                 batch: Ignored.
@@ -95,7 +95,7 @@ def make(keras):
             self.state.batch = batch
 
         def on_epoch_end(self, epoch, logs=None):
-            """Begins to count anew.
+            """Restarts the count.
 
             Args:
                 epoch: Ignored.

@@ -13,7 +13,7 @@ import struct
 import sys
 import threading
 
-# As in _library, which imports this module's caller.
+# As in _library, which imports the caller of this module.
 _OK, _INVALID_ARGUMENT, _NOT_INITIALIZED, _DUPLICATE_NAME, _ABORTED, _UNSUPPORTED = 0, 2, 3, 4, 6, 7
 _ALLGATHER, _BROADCAST, _ALLTOALL, _BARRIER, _JOIN = 1, 2, 3, 5, 6
 _REDUCING = (0, 4)
@@ -23,7 +23,7 @@ _SIZES = (1, 1, 2, 2, 4, 8, 2, 4, 8, 1, 2, 1, 1)  # of hvd_dtype, in bytes
 _INTEGERS = {0: 'B', 1: 'b', 2: 'H', 3: 'h', 4: 'i', 5: 'q'}
 _HALF, _FLOAT, _DOUBLE, _BOOL, _BRAIN = 6, 7, 8, 9, 10
 
-# What launchers call the number of ranks, and by what else they are recognised.
+# The variables in which launchers pass the number of ranks, and those by which they are recognised.
 _LAUNCHERS = (('HOROVOD_SIZE', 'HOROVOD_RANK'), ('OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_RANK'), ('PMI_SIZE', 'PMI_RANK'),
               ('WORLD_SIZE', 'RANK'), ('SLURM_STEP_NUM_TASKS', 'SLURM_PROCID'), ('JSM_NAMESPACE_SIZE', 'JSM_NAMESPACE_RANK'))
 
@@ -40,7 +40,7 @@ def _float32(value):
 
 
 def _scaled(values, pre, post, rounding):
-    """pre and post are 1.0 where they are to leave the values alone."""
+    """pre and post are 1.0 if they are to leave the values alone."""
     if pre != 1.0:
         factor = rounding(pre)
         values = [rounding(value * factor) for value in values]
@@ -51,7 +51,7 @@ def _scaled(values, pre, post, rounding):
 
 
 def _whole(value):
-    """The whole part; no number is none."""
+    """The integral part; 0 for NaN."""
     return 0 if value != value else int(max(min(value, 2.0 ** 127), -2.0 ** 127))
 
 
@@ -101,7 +101,7 @@ def _scale(dtype, data, pre, post):
 
 
 class _Done:
-    """A finished collective that nobody has waited for."""
+    """A finished collective that has not been waited for."""
 
     __slots__ = ('name', 'outputs', 'splits', 'joined')
 
@@ -250,7 +250,7 @@ class World:
         return self._fail(_NOT_INITIALIZED, 'Horovod has not been initialized; call hvd.init() first.')
 
     def _refusal(self, request):
-        """A sentence about a request that is wrong; '' for one that is not."""
+        """The error in a request; '' if there is none."""
         if request.process_set != 0:
             return 'there is no process set {}; a world of one has the world alone, 0'.format(request.process_set)
         if request.collective == _BROADCAST and request.root_rank != 0:

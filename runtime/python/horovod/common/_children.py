@@ -1,7 +1,7 @@
 """What the child processes of a rank know of its world, such as the workers of a DataLoader.
 
-They are no ranks: they answer questions about places (rank(), size(), the process sets), and have no other part in the world.
-A forked child has the memory of its rank. One that was started anew (by "spawn", "forkserver" or subprocess) finds in its
+They are not ranks: they answer queries about places (rank(), size(), the process sets), and have no other part in the world.
+A forked child has the memory of its rank. One that was started from scratch (by "spawn", "forkserver" or subprocess) finds in its
 environment which process is the rank, and reads what that has written into a file in memory: so a fork server that is older
 than an elastic world still knows that world. The environment has a copy, for children that cannot read the file.
 """
@@ -14,24 +14,24 @@ VARIABLE = 'HVD_RANK_PROCESS'
 PLACES = ('rank', 'size', 'local_rank', 'local_size', 'cross_rank', 'cross_size', 'is_homogeneous')
 _FILE_NAME = 'hvd-places'
 
-# By which a process knows who started it: a process with other values than the rank is a rank of another job.
+# Identifies the parent rank: a process with different values in these variables is a rank of another job.
 _OF_HVDRUN = ('HVD_AGENT', 'HVD_SLOT')
 _OF_OTHERS = ('HOROVOD_RANK', 'OMPI_COMM_WORLD_RANK', 'PMIX_NAMESPACE', 'PMIX_RANK', 'PMI_RANK', 'SLURM_JOB_ID',
               'SLURM_STEP_ID', 'SLURM_STEPID', 'SLURM_PROCID')
 
-_file = None  # of a rank: its number, which stays the same in all worlds, since a fork server knows it
+_file = None  # of a rank: its number, the same in all worlds, since a fork server inherited it
 _own_sets = None  # {id: ranks} in a process that has joined a world, and in its forked children
 _inherited = None  # _Inherited, or False: this process was not started by a rank
 
 
 class _Inherited:
-    """What a child that was started anew has found."""
+    """What a child that was started from scratch has found."""
 
     def __init__(self, pid, places, sets, alone):
         self.pid = pid
         self.places = places
         self.sets = sets
-        self.alone = alone  # a world of one, without a launcher: a child of it may make another one
+        self.alone = alone  # a world of one, without a launcher: one of its children may start another
 
 
 def _launch():
@@ -40,7 +40,7 @@ def _launch():
 
 
 def _start_time(pid):
-    """In ticks since the machine started, so that a process is told from a later one of the same number."""
+    """The start time in ticks since the machine started, which distinguishes a process from a later one with the same pid."""
     try:
         with open('/proc/{}/stat'.format(pid), 'rb') as stat:
             return stat.read().rpartition(b')')[2].split()[19].decode()
@@ -97,10 +97,10 @@ def _write(text):
         if _file is None:
             _file = new
         else:
-            os.dup2(new, _file, False)  # at once: no child reads half of it
+            os.dup2(new, _file, False)  # in one write, so that no child reads half of it
             os.close(new)
     except (OSError, AttributeError):
-        pass  # children go by the environment
+        pass  # children read the environment
 
 
 def withdraw():
@@ -113,7 +113,7 @@ def withdraw():
 
 
 def _text_of_live_rank(pid, started, file):
-    """What the rank has written last; '' when it has left its world, and None when it cannot be read."""
+    """What the rank wrote last; '' if it has left its world, None if it cannot be read."""
     if file < 0 or _start_time(pid) != started:
         return None
     try:
@@ -142,7 +142,7 @@ def _find():
     if launch != _launch() or (pid == os.getpid() and started == _start_time(pid)):
         return False
     alone = not launch.strip(',')
-    if alone and not _is_of_multiprocessing():  # a program of its own, which happens to be started by one that uses horovod
+    if alone and not _is_of_multiprocessing():  # an unrelated program that was started by one that uses horovod
         return False
     live = _text_of_live_rank(pid, started, file)
     try:
@@ -166,7 +166,7 @@ def is_child():
 
 
 def place(name):
-    """The answer of a child to a question that its own runtime cannot answer; None where there is none."""
+    """A child's answer to a query that its own runtime cannot answer; None if there is none."""
     known = inherited()
     return None if known is None else known.places.get(name)
 
@@ -185,7 +185,7 @@ def process_sets():
 
 
 def refusal():
-    """The exception for what only a rank can do; None in a process that is no child of one."""
+    """The exception for calls that only a rank can make; None in a process that is not a child of one."""
     if _native.is_forked_child():
         return RuntimeError(_native.FORKED_SENTENCE)
     known = inherited()
@@ -198,7 +198,7 @@ def refusal():
 
 
 def refuse_to_join():
-    """Called by init(): raises where the place of this process in the world belongs to the rank that started it."""
+    """Called by init(): raises if this process's place in the world belongs to the rank that started it."""
     global _inherited
     known = inherited()
     if known is None:

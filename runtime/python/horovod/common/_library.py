@@ -67,7 +67,7 @@ DEVICE_CUDA = 1
 
 MAX_DIMENSIONS = 8
 
-# A wait is cut into slices of this length, so that Ctrl-C and Python's signal handlers get their turn.
+# Waits are split into slices of this length, so that Ctrl-C and Python's signal handlers are served.
 WAIT_SLICE_MS = 200
 
 _int32, _int64, _uint32, _pointer = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_void_p
@@ -202,7 +202,7 @@ _lib = None
 
 
 def lib():
-    """The loaded library. ImportError with one sentence when it cannot be had."""
+    """The loaded library. ImportError with one sentence if it cannot be loaded."""
     global _lib
     if _lib is None:
         _lib = _load()
@@ -218,7 +218,7 @@ def last_error(status):
 
 
 def error(status):
-    """The exception that stands for a status of the runtime; to be made by the thread that got the status."""
+    """The exception for a status of the runtime; to be created by the thread that got the status."""
     if status == FORKED:
         return RuntimeError(_native.FORKED_SENTENCE)
     text = last_error(status)
@@ -234,11 +234,11 @@ def error(status):
 
 
 def init_error(status):
-    """The exception that stands for a failure of hvd_init(); to be made by the thread that got the status."""
+    """The exception for a failure of hvd_init(); to be created by the thread that got the status."""
     if status == FORKED:
         return RuntimeError(_native.FORKED_SENTENCE)
     if status == DISMISSED:
-        return SystemExit(0)  # the job goes on without this process, which the runtime has logged
+        return SystemExit(0)  # the job continues without this process, which the runtime has logged
     return ValueError('Horovod initialization failed: {}'.format(last_error(status)))
 
 
@@ -247,7 +247,7 @@ def built(feature):
 
 
 def built_version(feature):
-    """Of 'nccl' its version; of others 1 where they are there. 0 where it is not."""
+    """Of 'nccl' its version; of others 1 if they are there. 0 if it is not."""
     return lib().hvd_built(feature.encode('ascii'))
 
 
@@ -265,7 +265,7 @@ def _slice_ms():
 
 
 def commit():
-    """Comes to the next commit of this rank; gives the bits of hvd_update by which all ranks act at it, mostly 0."""
+    """Comes to the next commit of this rank; gives the bits of hvd_update that all ranks act on there, usually 0."""
     update = _int32()
     reference = ctypes.byref(update)
     hvd_commit = lib().hvd_commit
@@ -308,9 +308,9 @@ def init(rank_lists, mpi_comm=None, world_ranks=()):
 
 
 def add_process_set(ranks):
-    """Registers a set on all ranks and gives its id."""
+    """Registers a set on all ranks and returns its id."""
     array, number = _int32_array(ranks), _int32()
-    _waiting.tick()  # the call has no slices
+    _waiting.tick()  # one call, without slices
     status = lib().hvd_add_process_set(array, len(ranks), ctypes.byref(number))
     if status != OK:
         raise error(status)
@@ -319,14 +319,14 @@ def add_process_set(ranks):
 
 def remove_process_set(process_set_id):
     """Removes a set on all ranks."""
-    _waiting.tick()  # the call has no slices
+    _waiting.tick()  # one call, without slices
     status = lib().hvd_remove_process_set(process_set_id)
     if status != OK:
         raise error(status)
 
 
 def _all_numbers(function):
-    """The numbers that function(array, capacity) writes; it gives how many there are."""
+    """The numbers that function(array, capacity) writes; it returns how many there are."""
     capacity = 64
     while True:
         array = (_int32 * capacity)()
@@ -374,7 +374,7 @@ class Request:
         self._shapes = []
         for index, (dtype, shape) in enumerate(parts):
             ndim = len(shape)
-            if ndim > MAX_DIMENSIONS:  # the others are as good as one
+            if ndim > MAX_DIMENSIONS:  # the others are equivalent to one
                 last = 1
                 for extent in shape[MAX_DIMENSIONS - 1:]:
                     last *= extent
@@ -402,7 +402,7 @@ class Request:
         tensor.dtype = dtype
 
     def submit(self, *addresses):
-        """Starts the collective and gives its handle. addresses: those of input and output of each tensor in turn;
+        """Starts the collective and returns its handle. addresses: those of input and output of each tensor in turn;
         an output of None leaves it to the runtime to make the memory. The memory must live until the handle is done.
         """
         if addresses != self._addresses:
@@ -413,15 +413,15 @@ class Request:
         return self._handle.value
 
     def _place(self, addresses):
-        """Writes the addresses; mostly they are those of the last call, and comparing them is faster."""
+        """Writes the addresses; they are usually those of the last call, and comparing them is faster."""
         for tensor, input, output in zip(self._tensors, addresses[::2], addresses[1::2]):
             tensor.input = input
             tensor.output = output
         self._addresses = addresses
 
     def run(self, *addresses):
-        """submit() and wait() of one tensor in one call, which is faster. Gives None when it is done, or the
-        handle of what is still under way after a moment, so that signal handlers can run before the caller
+        """submit() and wait() of one tensor in one call, which is faster. Returns None if it is done, or the
+        handle of a collective still in flight after a moment, so that signal handlers can run before the caller
         waits on."""
         if addresses != self._addresses:
             self._place(addresses)
@@ -437,7 +437,7 @@ class Request:
         self._request.name = name
 
     def under_way(self):
-        """The handle of what run() has left under way, or None: also where a signal handler ended run() by an exception, which
+        """The handle of the collective that run() left in flight, or None: also if a signal handler ended run() by an exception, which
         comes after the call of the runtime and before its result."""
         return self._handle.value or None
 
@@ -474,17 +474,17 @@ class DeviceRequest(Request):
 
 def runner(tensor_type, collective, operation, slice_ms=WAIT_SLICE_MS):
     """A function (input, output, name, reduce_op, root_rank, process_set, prescale, postscale) that runs a blocking
-    collective on two tensors of this type, or on one in place, faster than a Request. It gives 0 when it is done, the
-    handle of what is still under way after slice_ms, a status as a negative number, for error(), or None, with nothing
+    collective on two tensors of this type, or on one in place, faster than a Request. It returns 0 if it is done, the
+    handle of a collective still in flight after slice_ms, a status as a negative number, for error(), or None, with nothing
     submitted, when only a Request can tell. slice_ms 0: it starts the collective and gives its handle.
 
-    None where there is no such function: the interpreter is another one than CPython, there is no library, or the framework does not show
+    None if there is no such function: the interpreter is another one than CPython, there is no library, or the framework does not show
     where its tensors are (DLPack's exchange in C)."""
     if _native.alone is not None:
         return None
     make = ctypes.PyDLL(_native.path, handle=_native.handle).hvd_python_runner
     make.argtypes = [ctypes.py_object, _int32, ctypes.c_char_p, _int64]
-    make.restype = _pointer  # as an object it may not be NULL: ctypes of Python 3.11 takes a reference from that
+    make.restype = _pointer  # must not be NULL as an object: ctypes of Python 3.11 takes a reference from it
     function = make(tensor_type, collective, operation.encode('ascii'), slice_ms)
     return None if function is None else ctypes.cast(function, ctypes.py_object).value
 
@@ -499,7 +499,7 @@ def poll(handle):
 
 
 def wait(handle):
-    """Waits until the handle is done, and gives the exception to raise, or None."""
+    """Waits until the handle is done, and returns the exception to raise, or None."""
     hvd_wait = _lib.hvd_wait
     while True:
         status = hvd_wait(handle, _slice_ms())
@@ -538,18 +538,18 @@ class ResultRoom:
 
 
 _KEPT_OUTPUTS = 16
-# (output_count, splits_count) -> rooms that nobody uses now, of few outputs
+# (output_count, splits_count) -> unused result structs with few outputs
 _rooms = {}
 
 
 class Outcome:
-    """The results that a finished collective gave beside the bytes in the caller's memory."""
+    """The results of a finished collective besides the bytes in the caller's memory."""
 
     __slots__ = ('error', 'outputs', 'received_splits', 'last_joined_rank')
 
 
 def wait_result(handle, output_count=0, splits_count=0, answers=True):
-    """wait() that also gives the result. outputs: (address, rows) of each; memory at an address is the caller's, and
+    """wait() that also returns the result. outputs: (address, rows) of each; memory at an address is the caller's, and
     has to go back by hvd_free; it is None when there is not one element."""
     idle = _rooms.setdefault((output_count, splits_count), []) if output_count <= _KEPT_OUTPUTS else []
     try:

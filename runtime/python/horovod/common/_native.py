@@ -1,4 +1,4 @@
-"""libhvd.so, loaded once, and those of its functions that take and give plain integers.
+"""libhvd.so, loaded once, and those of its functions that take and return plain integers.
 
 This is what a process pays for before hvd.init() returns, so it asks Python for nothing but the C half of ctypes;
 structs, strings and exceptions are in _library, which is imported when the first of them is needed. Everything may be
@@ -19,7 +19,7 @@ FORKED_SENTENCE = (
 
 path = None  # of the loaded library
 handle = None  # of dlopen
-alone = None  # horovod.common._alone.World, where there is no library
+alone = None  # horovod.common._alone.World if there is no library
 _call = None  # (address, arguments) -> int
 _addresses = {}
 _init_pid = None  # the process that called hvd_init(); a forked child differs from it
@@ -71,7 +71,7 @@ def _load_alone():
 
 
 def _overlaid(found):
-    """A sentence where the distribution `horovod` is installed beside a wheel; hvdrun says it to its workers."""
+    """A warning if the distribution `horovod` is installed beside a wheel; hvdrun passes it to its workers."""
     package = os.path.dirname(os.path.dirname(found))
     if os.environ.get('HVD_RUNTIME') or os.path.basename(package) != 'horovod':
         return ''
@@ -84,14 +84,14 @@ def _overlaid(found):
 
 
 def load():
-    """Loads the runtime once. ImportError with one sentence when it cannot be had."""
+    """Loads the runtime once. ImportError with one sentence if it cannot be loaded."""
     global path, handle, _call
     if handle is not None:
         return
     if _is_pure():
         _load_alone()
         return
-    import _ctypes  # ctypes itself takes as long to import as all else that init needs
+    import _ctypes  # importing ctypes takes as long as everything else that init needs
     found = find()
     try:
         opened = _ctypes.dlopen(found, 0)
@@ -109,7 +109,7 @@ def load():
 
 
 def call(name, *arguments):
-    """Calls hvd_<name>, which takes 32-bit integers, bytes or None and gives a 32-bit integer."""
+    """Calls hvd_<name>, which takes 32-bit integers, bytes or None and returns a 32-bit integer."""
     address = _addresses.get(name)
     if address is None:
         load()
@@ -127,7 +127,7 @@ def launcher_decides():
 
 
 def is_elastic():
-    """Whether somebody makes a new world after a failure."""
+    """Whether a new world follows a failure."""
     return os.environ.get('HOROVOD_ELASTIC') == '1' or launcher_decides()
 
 

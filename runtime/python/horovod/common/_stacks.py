@@ -9,7 +9,7 @@ import os
 from horovod.common import _native
 
 FILE_NAME = 'hvd-stacks'  # the agent looks for it
-_file = None  # its descriptor, which stays open for the life of the process
+_file = None  # its descriptor, open for the life of the process
 
 
 def _handled_signals():
@@ -20,8 +20,8 @@ def _handled_signals():
 
 
 def _choose():
-    """A real-time signal that nobody uses, and else the first one: its handler then runs as well."""
-    import _signal as signal  # its Python half takes as long to import as all else here
+    """An unused real-time signal, or else the first one: its handler then runs as well."""
+    import _signal as signal  # its Python half takes as long to import as everything else here
     handled = _handled_signals()
     signals = range(signal.SIGRTMIN + 8, signal.SIGRTMAX)
     free = [number for number in signals if not handled >> (number - 1) & 1]
@@ -42,4 +42,4 @@ def offer():
         faulthandler.register(number, _file, all_threads=True, chain=chain)
         _native.call('note_stacks', number, _file)
     except (ImportError, OSError, KeyError, ValueError, RuntimeError, AttributeError):
-        pass  # the verdict about a stall has no line of the source then
+        pass  # a stall verdict then shows no source line

@@ -54,7 +54,7 @@ def replace():
 
     @functools.wraps(new)
     def new_group(ranks=None, timeout=None, backend=None, *arguments, **more):
-        if backend is not None and c10d.is_initialized() and _NAME in str(c10d.get_backend_config()):  # a world of NCCL alone has none of ours
+        if backend is not None and c10d.is_initialized() and _NAME in str(c10d.get_backend_config()):  # not a world of NCCL only
             backend = ours(backend, is_whole)
         return new(ranks, timeout, backend, *arguments, **more)
 

@@ -1,4 +1,4 @@
-"""Answers of a rank that waits to other ranks that wait for it.
+"""Replies of a waiting rank to other ranks that wait for it.
 
 A rank of torch's DistributedOptimizer may wait for an answer of this one, which waits in another call for that rank. So the loops
 of all waits call tick() after each slice, which lets the watchers of the thread answer.
@@ -12,7 +12,7 @@ SLICE_MS = 10
 
 watchers = {}  # id -> weak reference to an object with `thread`, `is_busy` while it waits itself, tick(is_counted) and joined()
 _counts = {}  # thread -> blocking calls that it has ended
-_is_counting = False  # since the first watcher: when the others are freed depends on the rank
+_is_counting = False  # since the first watcher: the time when the others are freed depends on the rank
 
 
 def add(watcher):
@@ -23,7 +23,7 @@ def add(watcher):
 
 
 def count():
-    """A blocking call of this thread has come to its end: one that all ranks make in the same order."""
+    """A blocking call of this thread has ended: one that all ranks make in the same order."""
     if _is_counting:
         thread = threading.get_ident()
         _counts[thread] = _counts.get(thread, 0) + 1
@@ -44,7 +44,7 @@ def tick(is_counted=True):
 
 
 def joined():
-    """hvd.join() has come to its end: all ranks count anew from here."""
+    """hvd.join() has ended: all ranks restart their counts here."""
     for reference in list(watchers.values()):
         watcher = reference()
         if watcher is not None:

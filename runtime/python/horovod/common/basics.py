@@ -1,6 +1,6 @@
 """The world as Python sees it: init, shutdown, ranks and sizes, what is built in.
 
-One runtime serves all frameworks of the process: init() is idempotent, and whoever calls it first joins for all.
+One runtime serves all frameworks of the process: init() is idempotent, and the first call joins for all.
 A module that a plain init() does not need is imported where it is used, since all workers pay for it at their start.
 """
 
@@ -73,7 +73,7 @@ class HorovodBasics:
             NotImplementedError: comm asks for ranks that this launcher cannot make a world of.
             RuntimeError: This process is a child of a rank.
             HorovodInternalError: The world was not complete in time, or a rank died before.
-            SystemExit: The elastic job goes on without this process; the exit code is 0.
+            SystemExit: The elastic job continues without this process; the exit code is 0.
 
         Example:
 
@@ -98,7 +98,7 @@ class HorovodBasics:
         if sets is not None:
             sets._init_process_sets(process_sets)
         _children.publish()
-        if 'HVD_AGENT' not in os.environ and self.size() > 1:  # ranks that somebody else started have an agent by now
+        if 'HVD_AGENT' not in os.environ and self.size() > 1:  # ranks started by another launcher have an agent by now
             from horovod.common import _stacks
             _stacks.offer()
         if 'mpi4py.MPI' in sys.modules:
@@ -129,7 +129,7 @@ class HorovodBasics:
         _leave()
 
     def is_initialized(self) -> bool:
-        """Tells whether this process is in a world.
+        """Returns whether this process is in a world.
 
         True also in the children of a rank, which can ask for its place: see init().
 
@@ -140,9 +140,9 @@ class HorovodBasics:
         return _children.is_child()
 
     def start_timeline(self, file_path: str, mark_cycles: bool = False) -> None:
-        """Begins to write the collectives of the ranks of this host to a file, for chrome://tracing and Perfetto.
+        """Starts writing the collectives of the ranks of this host to a file, for chrome://tracing and Perfetto.
 
-        Rank 0 writes; on other ranks it does nothing. The file is whole JSON at any moment. A path that
+        Rank 0 writes; on other ranks it does nothing. The file is valid JSON at any moment. A path that
         is being written already changes nothing; another path ends that file and begins the new one.
         Under `hvdrun --timeline FILE` hvdrun writes all ranks of all hosts, and needs no call.
 
@@ -159,9 +159,9 @@ class HorovodBasics:
         _check_timeline(_native.call('start_timeline', path, 1 if mark_cycles else 0))
 
     def stop_timeline(self) -> None:
-        """Ends the file that start_timeline() has begun.
+        """Ends the file that start_timeline() started.
 
-        Everything up to now is in it when this returns. Does nothing where none is written.
+        Everything up to now is in it when this returns. Does nothing if none is being written.
 
         Returns: None.
 
@@ -232,7 +232,7 @@ class HorovodBasics:
         return _native.query('cross_rank')
 
     def is_homogeneous(self) -> bool:
-        """Tells whether every host has the same number of ranks.
+        """Returns whether every host has the same number of ranks.
 
         Returns: True or False.
 
@@ -242,7 +242,7 @@ class HorovodBasics:
         return _native.query('is_homogeneous') == 1
 
     def should_stop(self) -> bool:
-        """Tells whether the job is to end here, for loops without an elastic state.
+        """Returns whether the job is to end here, for loops without an elastic state.
 
         Call it once per step, on all ranks at the same point: all of them get the same answer. When it
         is True, save what is needed and leave with sys.exit(75), by which whatever started the job
@@ -270,7 +270,7 @@ class HorovodBasics:
         return bool(_library.commit() & _library.UPDATE_STOP)
 
     def mpi_threads_supported(self) -> bool:
-        """Tells whether MPI may be called from several threads.
+        """Returns whether MPI may be called from several threads.
 
         True under mpirun and `hvdrun --mpi`, where hvd.init() initialises MPI with
         MPI_THREAD_MULTIPLE unless the script has initialised it.
@@ -285,7 +285,7 @@ class HorovodBasics:
         return _enabled('mpi_threads')
 
     def mpi_enabled(self) -> bool:
-        """Tells whether MPI started the ranks of this world and is initialised.
+        """Returns whether MPI started the ranks of this world and is initialised.
 
         True under mpirun and `hvdrun --mpi` in a build with MPI, whichever way the data travels.
 
@@ -297,7 +297,7 @@ class HorovodBasics:
         return _enabled('mpi')
 
     def gloo_enabled(self) -> bool:
-        """Tells whether Gloo carries collectives of this world. Nothing needs it inside one host.
+        """Returns whether Gloo carries collectives of this world. Nothing needs it inside one host.
 
         Returns: True or False.
 
@@ -307,50 +307,50 @@ class HorovodBasics:
         return _enabled('gloo')
 
     def mpi_built(self) -> bool:
-        """Tells whether this build of the runtime has support for MPI.
+        """Returns whether this build of the runtime has support for MPI.
 
         Returns: True or False.
         """
         return _built('mpi')
 
     def gloo_built(self) -> bool:
-        """Tells whether this build of the runtime has Gloo.
+        """Returns whether this build of the runtime has Gloo.
 
         Returns: True or False.
         """
         return _built('gloo')
 
     def nccl_built(self) -> int:
-        """Tells which NCCL the tensors on GPUs of this process would use.
+        """Returns which NCCL the tensors on GPUs of this process would use.
 
-        Returns: Its version as an int, 22809 for 2.28.9; 0 where there is none, or none that can be used.
+        Returns: Its version as an int, 22809 for 2.28.9; 0 if there is none, or none that can be used.
         """
         from horovod.common import _library
         return _library.built_version('nccl')
 
     def ddl_built(self) -> bool:
-        """Tells whether this build of the runtime has DDL.
+        """Returns whether this build of the runtime has DDL.
 
         Returns: True or False.
         """
         return _built('ddl')
 
     def ccl_built(self) -> bool:
-        """Tells whether this build of the runtime has oneCCL.
+        """Returns whether this build of the runtime has oneCCL.
 
         Returns: True or False.
         """
         return _built('ccl')
 
     def cuda_built(self) -> bool:
-        """Tells whether this build of the runtime has CUDA, and the driver of GPUs can be loaded.
+        """Returns whether this build of the runtime has CUDA, and the driver of GPUs can be loaded.
 
         Returns: True or False.
         """
         return _built('cuda')
 
     def rocm_built(self) -> bool:
-        """Tells whether this build of the runtime has ROCm.
+        """Returns whether this build of the runtime has ROCm.
 
         Returns: True or False.
         """
@@ -439,11 +439,11 @@ def _check_timeline(status):
 
 
 def _shutdown_at_exit(pid):
-    # A forked child inherits this handler with the world of its parent, which is not its to shut down.
+    # A forked child inherits this handler with its parent's world, which it must not shut down.
     if os.getpid() == pid:
         try:
             _leave()
-        except Exception:  # nothing useful can be done about it any more
+        except Exception:  # it is too late to do anything useful
             pass
 
 

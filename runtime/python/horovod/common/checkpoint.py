@@ -13,7 +13,7 @@ import warnings
 
 try:
     import fcntl
-except ImportError:  # Windows, where unfinished files of the dead are not removed
+except ImportError:  # Windows, where unfinished files of dead processes are not removed
     fcntl = None
 
 _BLOCK = 1 << 20
@@ -29,7 +29,7 @@ def _digest(path):
 
 
 def _sync_folder(folder):
-    if not hasattr(os, 'O_DIRECTORY'):  # Windows opens no folders
+    if not hasattr(os, 'O_DIRECTORY'):  # Windows cannot open folders
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -54,7 +54,7 @@ def _listed(folder, name):
 
 
 def _remove_abandoned(folder, name):
-    """Removes the unfinished files of processes that have died: nobody holds their lock."""
+    """Removes the unfinished files of processes that have died, recognised by their free lock."""
     if fcntl is None:
         return
     for entry in os.listdir(folder):
@@ -76,7 +76,7 @@ def _create(folder, name):
             return part, file
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another process takes it for an abandoned one and is about to remove it
+        except BlockingIOError:  # another process takes it for abandoned and is about to remove it
             file.close()
             continue
         except OSError:  # a file system without locks, where nothing is removed
@@ -133,7 +133,7 @@ def save(folder, write, step, keep=3, name='checkpoint'):
             os.unlink(part)
         raise
     _sync_folder(folder)
-    # A file of the same step is replaced: it is of an earlier attempt.
+    # Replaces a file of the same step, which is from an earlier attempt.
     others = [entry for entry in _listed(folder, name) if entry[1] != path]
     stale = [other for at, other, _ in others if at == step]
     if keep is not None:

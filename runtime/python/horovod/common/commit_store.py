@@ -19,7 +19,7 @@ _RECORD = struct.Struct('<8sQQQII')  # magic, generation, number, bytes, checksu
 _SUM = struct.Struct('<I')  # of the record before it
 _RECORD_BYTES = 64
 _PAGE = 4096
-_LARGE = 256 << 10  # bytes from which on a thread computes the checksum
+_LARGE = 256 << 10  # from this size in bytes on a thread computes the checksum
 
 
 class CommitRefused(Exception):
@@ -27,7 +27,7 @@ class CommitRefused(Exception):
 
 
 def available_memory():
-    """Bytes that this host, or the cgroup of this process, can still give; None where the kernel does not say."""
+    """Bytes that this host, or the cgroup of this process, can still allocate; None if the kernel does not say."""
     found = []
     try:
         with open('/proc/meminfo') as file:
@@ -64,13 +64,13 @@ class CommitStore:
         self._room = max(size - _PAGE, 0) // 2 // _PAGE * _PAGE
         if not self._room:
             raise CommitRefused('{} bytes are too few for two commits; the least is {}'.format(size, 3 * _PAGE))
-        import mmap  # which importing horovod.torch does without
+        import mmap  # not needed to import horovod.torch
         self._memory = mmap.mmap(descriptor, size)
         self._locked = False
         self._slot = None  # of the newest commit, once this process writes
         self._tag = (0, 0)
         self._reserved = [0, 0]  # bytes of each slot
-        self._sealing = None  # (a lock that the thread holds which finishes the last commit, this process)
+        self._sealing = None  # (the lock held by the thread that completes the last commit, this process)
         atexit.register(self.wait)
 
     def close(self):
@@ -81,7 +81,7 @@ class CommitStore:
 
     def wait(self):
         """Waits until the last commit can be read."""
-        if self._sealing is not None and self._sealing[1] == os.getpid():  # a forked child has no such thread
+        if self._sealing is not None and self._sealing[1] == os.getpid():  # a forked child does not have that thread
             with self._sealing[0]:
                 self._sealing = None
 
@@ -116,7 +116,7 @@ class CommitStore:
             generation: Of the world that made it.
             number: Which one it is of that generation.
             owner: The name of the state that it is of, bytes.
-            pieces: The contents: objects that have buffers of bytes, one behind the other.
+            pieces: The contents: objects with byte buffers, in order.
 
         Raises:
             CommitRefused: It has no room, or another process writes.
@@ -144,7 +144,7 @@ class CommitStore:
             self._seal(slot, fields)
 
     def _seal_beside(self, slot, fields):
-        """Has a thread seal; False where none can be started. threading.Thread would wait until the thread runs."""
+        """Has a thread seal; False if none can be started. threading.Thread would wait until the thread runs."""
         lock = _thread.allocate_lock()
 
         def seal():
@@ -214,7 +214,7 @@ class CommitStore:
         return max(found, default=None)
 
     def _read(self, slot):
-        """((generation, number, owner), slot, bytes), or None where the commit of the slot is not whole."""
+        """((generation, number, owner), slot, bytes), or None if the commit of the slot is not whole."""
         at = slot * _RECORD_BYTES
         record = self._memory[at:at + _RECORD.size]
         if self._memory[at + _RECORD.size:at + _RECORD.size + _SUM.size] != _SUM.pack(zlib.crc32(record)):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     F = TypeVar('F', bound=Callable[[], Any])
     R = TypeVar('R')
 
-# With this exit code the ranks of a job leave that was asked to stop; whatever started the job may start it again.
+# Exit code of the ranks of a job that was asked to stop; whatever started the job may start it again.
 EXIT_STOPPED = 75
 
 
@@ -95,11 +95,11 @@ notification_manager = WorkerNotificationManager()
 
 
 class _Announcement(tuple):
-    """Stands in a queue of host messages for what the launcher is about to do at a commit."""
+    """Represents in a queue of host messages what the launcher is about to do at a commit."""
 
 
 class _HostMessages(queue.Queue):
-    """Updates of the hosts. Scripts look whether it is empty to see that a change is under way, so what the launcher
+    """Updates of the hosts. Scripts check whether it is empty to see that a change is coming, so what the launcher
     has to say shows here too, although the runtime alone acts on it."""
 
     def __init__(self):
@@ -107,7 +107,7 @@ class _HostMessages(queue.Queue):
         self._announced = False
 
     def empty(self):
-        """Tells whether nothing is under way."""
+        """Returns whether no change is coming."""
         if not self._announced and _native.launcher_decides() and _native.call('update_pending') == 1:
             self._announced = True
             self.put(_Announcement((int(time.time()), HostUpdateResult.mixed)))
@@ -178,7 +178,7 @@ def _copied(value, copy_leaf, memo):
         copied = copy.copy(value)  # of its class, with its attributes
     else:
         copied = copy_leaf(value)
-    memo[id(value)] = copied, value  # which lives while its number is known
+    memo[id(value)] = copied, value  # kept alive as long as its id is used
     if isinstance(value, dict):
         for key, item in value.items():
             copied[key] = _copied(item, copy_leaf, memo)
@@ -192,15 +192,15 @@ def _copied(value, copy_leaf, memo):
 class State:
     """The data that training needs to continue after a change of the world.
 
-    commit() keeps a copy in memory, restore() brings it back, and sync() gives all ranks the state
-    of rank 0. Subclasses implement save(), restore() and sync().
+    commit() keeps a copy in memory, restore() restores it, and sync() broadcasts the state of
+    rank 0. Subclasses implement save(), restore() and sync().
 
     Args:
         bcast_object: Gives all ranks the object of rank 0, such as hvd.broadcast_object.
         get_rank: Returns the rank of this process, such as hvd.rank.
     """
 
-    if TYPE_CHECKING:  # the values of a state are attributes of any name
+    if TYPE_CHECKING:  # a state's values are attributes with arbitrary names
         def __getattr__(self, name: str) -> Any: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
 
@@ -252,7 +252,7 @@ class State:
             self._keeper.keep(self._keeper_name, self._kept, self._reduce_kept)
         self.check_host_updates()
 
-    _keeper = None  # a KeptCommits, from the first world of an hvd.elastic.run on where hvdrun keeps commits
+    _keeper = None  # a KeptCommits, from the first world of an hvd.elastic.run on if hvdrun keeps commits
     _keeper_name = b''
 
     def _kept(self):
@@ -300,9 +300,9 @@ class State:
             raise HostsUpdatedInterrupt(update == _library.UPDATE_REMOVED)
 
     def _pop_messages(self):
-        """The time and the kind of what on_hosts_updated() has heard since."""
+        """The time and the kind of the changes passed to on_hosts_updated() since."""
         last, result = self._last_updated_timestamp, HostUpdateResult.no_update
-        while self._host_messages.queue:  # takes no lock
+        while self._host_messages.queue:  # needs no lock
             message = timestamp, update = self._host_messages.get()
             if timestamp > last and not isinstance(message, _Announcement):
                 last = timestamp
@@ -314,11 +314,11 @@ class State:
         raise NotImplementedError('{} needs a method save().'.format(type(self).__name__))
 
     def restore(self) -> None:
-        """Brings back the copy that save() kept. Implemented by subclasses."""
+        """Restores the copy that save() kept. Implemented by subclasses."""
         raise NotImplementedError('{} needs a method restore().'.format(type(self).__name__))
 
     def sync(self) -> None:
-        """Gives all ranks the state of rank 0. A collective; implemented by subclasses."""
+        """Broadcasts the state of rank 0 to all ranks. A collective; implemented by subclasses."""
         raise NotImplementedError('{} needs a method sync().'.format(type(self).__name__))
 
     def reset(self) -> None:
@@ -344,7 +344,7 @@ class ObjectState(State):
         super(ObjectState, self).__init__(bcast_object, get_rank)
 
     def save(self) -> None:
-        """Keeps the present values of the attributes."""
+        """Keeps the current values of the attributes."""
         self._saved_state = self._copy({name: getattr(self, name) for name in self._saved_state})
 
     def restore(self) -> None:
@@ -387,7 +387,7 @@ def reset_world() -> None:
 
     Raises:
         ValueError: There will be no next world; the sentence says why.
-        SystemExit: The job goes on without this process; the exit code is 0.
+        SystemExit: The job continues without this process; the exit code is 0.
     """
     from horovod.common import basics, process_sets
     world = basics.shared()
@@ -408,9 +408,9 @@ class _Synchronizer:
 
     def __init__(self, state, call=0):
         self._state = state
-        self._call = call  # which one of hvd.elastic.run it is in this process
+        self._call = call  # the sequence number of this hvd.elastic.run in the process
         self._kept = None  # ((generation, number), -rank): the commit that rank 0 is to restore
-        self._synchronized = False  # this process has the state that all ranks had at some time
+        self._synchronized = False  # this process has a state that all ranks had at some time
 
     def run(self, skip):
         if not _native.launcher_decides():
@@ -419,10 +419,10 @@ class _Synchronizer:
         elif not self._all_skip(skip):
             from horovod.common import basics
             self._restore_kept()
-            # Rank 0 gives what it has, however that ends: others may have all of it when a rank dies.
+            # Rank 0 sends what it has, whatever the outcome: other ranks may have all of it when one dies.
             self._synchronized = self._synchronized or basics.shared().rank() == 0
             self._state.sync()
-            # The state that a rank brings back after a failure must not be its own beginning.
+            # The state that a rank restores after a failure must not be its initial one.
             self._state.save()
         self._synchronized = True
 
@@ -502,7 +502,7 @@ def run_fn(func: Callable[..., R], reset: Callable[[], Any]) -> Callable[..., R]
                     return func(state, *args, **kwargs)
                 except HorovodInternalError as error:
                     if not _native.is_elastic() or error.is_disagreement:
-                        raise  # nobody will start the lost ranks again, or it would happen again
+                        raise  # no one will restart the lost ranks, or the same would happen again
                     _give_up()
                     state.restore()
                     skip_sync = False
@@ -516,7 +516,7 @@ def run_fn(func: Callable[..., R], reset: Callable[[], Any]) -> Callable[..., R]
 
 
 def _give_up():
-    """Fails what other threads, and handles of this one, would wait for without end."""
+    """Fails what other threads, and handles of this one, would wait for forever."""
     if _native.handle is not None:
         from horovod.common import _library
         _library.give_up()

@@ -1,4 +1,4 @@
-"""The exceptions a script can meet. None of them needs the runtime."""
+"""The exceptions a script can get. None of them needs the runtime."""
 
 
 class HorovodInternalError(RuntimeError):

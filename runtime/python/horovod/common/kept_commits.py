@@ -73,7 +73,7 @@ def _descriptor(text):
     if found is None or (found.st_dev, found.st_ino) != (device, number):
         raise CommitRefused('descriptor {} of the command that hvdrun started did not reach this process; let what starts the script '
                             'hand it down'.format(descriptor))
-    os.set_inheritable(descriptor, False)  # what the script starts has no use for it
+    os.set_inheritable(descriptor, False)  # processes started by the script do not need it
     return descriptor, found.st_size
 
 
@@ -127,7 +127,7 @@ class KeptCommits:
                 self._warn('no commits are kept', error)
 
     def newest(self, owner):
-        """The newest commit of this host, where this process is the one that reads it: (generation, number), or None.
+        """The newest commit of this host, if this process is the one that reads it: (generation, number), or None.
 
         Args:
             owner: The name of the state, bytes.
@@ -144,7 +144,7 @@ class KeptCommits:
         return tag[:2]
 
     def warn_of_other_state(self):
-        """Names the newest commit where newest() has not returned it. For a world in which no rank has the state."""
+        """Reports the newest commit if newest() has not returned it. For a world in which no rank has the state."""
         if self._other_commit is not None:
             self._warn('commit {1} of generation {0} is not restored'.format(*self._other_commit),
                       'it is not of the state that this call of hvd.elastic.run begins with')
@@ -179,7 +179,7 @@ _shared = None
 
 
 def shared():
-    """That of this process; None where hvdrun keeps none. Not for forked children."""
+    """That of this process; None if hvdrun keeps none. Not for forked children."""
     global _shared
     if _shared is None:
         text = os.environ.get('HVD_COMMITS')

@@ -1,4 +1,4 @@
-"""Any Python object from one rank to all, and from all to all: pickled, by cloudpickle where that is installed.
+"""Any Python object from one rank to all, and from all to all: pickled, with cloudpickle if it is installed.
 
 Bytes that are unpickled here come from a process of the same job, which had to show the job's secret to join.
 """
@@ -9,12 +9,12 @@ import pickle
 from horovod.common import _library, _native, registered
 from horovod.common.operations import process_set_id
 
-# handle -> memory the runtime works on; memory that a wait ended by Ctrl-C leaves behind stays alive.
+# handle -> memory in use by the runtime; memory of a wait ended by Ctrl-C stays alive.
 _in_use = {}
 
 
 class _NotPickled:
-    """Travels in place of an object that cannot be pickled, so that all ranks raise."""
+    """Sent in place of an object that cannot be pickled, so that all ranks raise."""
 
     def __init__(self, sentence):
         self.sentence = sentence
@@ -61,7 +61,7 @@ def _broadcast(buffer, dtype, count, root_rank, name, process_set):
 def broadcast_object(obj, root_rank, name, process_set):
     """A copy of the root's object on every rank of the set; the root gets its own back."""
     _library.lib()
-    # Not the type of obj: callers give None on the other ranks, and names must be the same everywhere.
+    # Not by the type of obj: callers pass None on the other ranks, and names must be the same everywhere.
     name = 'broadcast_object' if name is None else name
     is_root = _native.query('rank') == root_rank
     data, failure = _dumps(obj) if is_root else (b'', None)

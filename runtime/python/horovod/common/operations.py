@@ -23,7 +23,7 @@ _RUN_BY_THE_INTERPRETER = ((_library.ALLREDUCE, 'allreduce'), (_library.BROADCAS
 class Framework:
     """The facts that Operations has to know about the tensors of a framework."""
 
-    tensor_type = None  # of its tensors, where _library.runner is to be tried
+    tensor_type = None  # of its tensors, if _library.runner is to be tried
 
     def is_plain(self, tensor, in_place):
         """Whether this is a tensor_type itself whose memory has its values, and the processor's memory unless it is in place.
@@ -47,7 +47,7 @@ class Framework:
         raise NotImplementedError()
 
     def bytes_of_row(self, tensor):
-        """Bytes that one index of dimension 0 stands for."""
+        """Bytes per index of dimension 0."""
         raise NotImplementedError()
 
     def from_memory(self, tensor, buffer, rows):
@@ -102,7 +102,7 @@ def check_op(op):
 
 
 def full_name(operation, name):
-    # Unnamed collectives are numbered by the runtime, so that all frameworks of the process share one count.
+    # The runtime numbers unnamed collectives, so that all frameworks of the process share one counter.
     return None if name is None else '{}.{}'.format(operation, name)
 
 
@@ -123,10 +123,10 @@ class Operations:
         self._framework = framework
         self._runners = self._of_the_interpreter(_waiting.SLICE_MS)
         self._starters = self._of_the_interpreter(0)
-        # handle -> (output, inputs) when the output was there before, else a _Pending
+        # handle -> (output, inputs) if the output existed before, else a _Pending
         self.pending = {}
-        # Tensors of blocking calls that a signal handler ended by an exception. Nobody has their handles, and the runtime may work
-        # on them until the process ends.
+        # Tensors of blocking calls that a signal handler ended by an exception. Their handles are lost, and the runtime may use them until
+        # the process ends.
         self._abandoned = []
         self._requests = {}
         # handle -> (index of the device, stream) of those on a device
@@ -244,7 +244,7 @@ class Operations:
         return _library.DeviceRequest(self._framework.stream, device, self._streams, collective, name, parts, *more)
 
     def _keep(self, key, request):
-        """Describing takes longer than submitting, so descriptions are kept for the next call; nobody else has one while
+        """Describing takes longer than submitting, so descriptions are kept for the next call; no other caller has one while
         it is out of the dictionary."""
         requests = self._requests
         if len(requests) >= _KEPT_REQUESTS:
@@ -348,7 +348,7 @@ class Operations:
             raise error
 
     def join(self):
-        """Waits until all ranks have joined and gives the last of them."""
+        """Waits until all ranks have joined and returns the last of them."""
         outcome = _library.wait_result(_library.Request(_library.JOIN, None, ()).submit(), answers=False)
         if outcome.error is not None:
             raise outcome.error
@@ -358,7 +358,7 @@ class Operations:
     # ---- handles
 
     def poll(self, handle: int) -> bool:
-        """Tells whether an asynchronous operation has finished, and makes progress.
+        """Returns whether an asynchronous operation has finished, and makes progress.
 
         It reports the state at its entry, so the first call after the submission returns False. After
         True, synchronize() returns at once.
@@ -405,7 +405,7 @@ class Operations:
         if type(entry) is _Pending:
             return self._finish(handle, entry)
         error = _library.wait(handle)
-        # Not before: if Ctrl-C ended the wait, the runtime still works on this memory.
+        # Not before: if Ctrl-C ended the wait, the runtime still uses this memory.
         self.pending.pop(handle, None)
         output = entry[0]
         if self._streams:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Any, Optional, Sequence, Union
 
 _registered = []  # the ProcessSet objects that have an id
-_given = None  # the list that hvd.init() was given last
-_given_comm = None  # the communicator or the ranks that it was given as the world
+_given = None  # the last list passed to hvd.init()
+_given_comm = None  # the communicator or ranks passed to it as the world
 
 DYNAMIC = 'HOROVOD_DYNAMIC_PROCESS_SETS'
 
@@ -100,7 +100,7 @@ class ProcessSet:
     process_set_id = None
     ranks = None
     mpi_comm = None
-    _definition = None  # the ranks that it was made of, of which the present world may have a part
+    _definition = None  # the ranks in its definition, of which only some may exist in the current world
 
     def __init__(self, ranks_or_comm: Any) -> None:
         if is_iterable(ranks_or_comm):
@@ -149,7 +149,7 @@ class ProcessSet:
         return _rank_in(self.process_set_id)
 
     def included(self) -> Optional[bool]:
-        """Tells whether this process is in the set.
+        """Returns whether this process is in the set.
 
         Returns: True or False; None when the ranks of the set are not known.
 
@@ -290,7 +290,7 @@ def _id_of_communicator(comm):
 
 def _started_by_mpi():
     """Whether ranks are numbered by MPI, which can make a world of some of them."""
-    if os.environ.get('HVD_AGENT'):  # a worker of hvdrun, whatever else was left in its environment
+    if os.environ.get('HVD_AGENT'):  # a worker of hvdrun, whatever else is in its environment
         return _is_mpi_job_of_hvdrun()
     return bool(os.environ.get('OMPI_COMM_WORLD_SIZE')) or os.environ.get('HOROVOD_CONTROLLER', '').lower() == 'mpi'
 
@@ -360,7 +360,7 @@ def _check_doubles(rank_lists, positions=None):
 
 
 def _is_job_of_mpirun(comm):
-    """Whether the communicator has all ranks of a job of hvdrun --mpi, in their order: then it is the world anyway."""
+    """Whether the communicator has all ranks of a job of hvdrun --mpi, in their order: then it is the world."""
     if not _is_mpi_job_of_hvdrun():
         return False
     mpi = sys.modules.get('mpi4py.MPI')
@@ -381,7 +381,7 @@ def _check_arguments(comm, process_sets):
         process_sets = None
     elif process_sets is not None:
         process_sets = _check_list(process_sets)
-        # Sets of communicators are made once the world is there.
+        # Sets defined by communicators are created once the world exists.
         if not _any_communicator(process_sets) and _first_double(_definitions(process_sets)) is None:
             rank_lists = _definitions(process_sets)
     return process_sets, rank_lists, address, ranks

@@ -9,7 +9,7 @@ _types = {}
 
 
 def _free(memory):
-    # Not at the end of the interpreter, when other threads may still use it; the memory ends with the process.
+    # Not at interpreter exit, when other threads may still use it; the memory ends with the process.
     if not sys.is_finalizing():
         _library.lib().hvd_free(ctypes.addressof(memory))
 
@@ -17,7 +17,7 @@ def _free(memory):
 def adopt(address, nbytes):
     """A writable buffer over memory of the runtime, at least nbytes long, which goes back to it when the last
     reference to the buffer is gone; a tensor made of it by torch.frombuffer is one."""
-    # One type for each power of two, since types are dear; hence "at least".
+    # One type per power of two, since types are expensive; hence "at least".
     bits = (nbytes - 1).bit_length()
     cls = _types.get(bits)
     if cls is None:

@@ -13,7 +13,7 @@ EXTENSIONS = ['tensorflow', 'torch', 'mxnet']
 
 
 def is_iterable(x):
-    """Tells whether an object can be iterated over.
+    """Returns whether an object can be iterated over.
 
     Args:
         x: Any object.
@@ -54,7 +54,7 @@ def _built(feature):
 
 
 def mpi_built(verbose=False):
-    """Tells whether this build of the runtime has support for MPI.
+    """Returns whether this build of the runtime has support for MPI.
 
     Args:
         verbose: Ignored; there for scripts written for Horovod.
@@ -65,7 +65,7 @@ def mpi_built(verbose=False):
 
 
 def gloo_built(verbose=False):
-    """Tells whether worlds without MPI are possible, for which Horovod needs Gloo.
+    """Returns whether worlds without MPI are possible, for which Horovod needs Gloo.
 
     Also true in a worker whose launcher has set HOROVOD_RANK, since this runtime makes such worlds
     itself.
@@ -80,12 +80,12 @@ def gloo_built(verbose=False):
 
 
 def nccl_built(verbose=False):
-    """Tells which NCCL the tensors on GPUs of this process would use.
+    """Returns which NCCL the tensors on GPUs of this process would use.
 
     Args:
         verbose: Ignored; there for scripts written for Horovod.
 
-    Returns: Its version as an int, 22809 for 2.28.9; 0 where there is none, or none that can be used.
+    Returns: Its version as an int, 22809 for 2.28.9; 0 if there is none, or none that can be used.
     None when the runtime cannot be loaded.
     """
     from horovod.common import _library
@@ -96,7 +96,7 @@ def nccl_built(verbose=False):
 
 
 def ddl_built(verbose=False):
-    """Tells whether this build of the runtime has DDL.
+    """Returns whether this build of the runtime has DDL.
 
     Args:
         verbose: Ignored; there for scripts written for Horovod.
@@ -107,7 +107,7 @@ def ddl_built(verbose=False):
 
 
 def ccl_built(verbose=False):
-    """Tells whether this build of the runtime has oneCCL.
+    """Returns whether this build of the runtime has oneCCL.
 
     Args:
         verbose: Ignored; there for scripts written for Horovod.
@@ -119,7 +119,7 @@ def ccl_built(verbose=False):
 
 @_cache
 def extension_available(ext_base_name, verbose=False):
-    """Tells whether horovod.<ext_base_name> can be imported: its adapter exists and its framework is installed.
+    """Returns whether horovod.<ext_base_name> can be imported: its adapter exists and its framework is installed.
 
     Args:
         ext_base_name: The framework, such as 'torch'.
@@ -140,7 +140,7 @@ def extension_available(ext_base_name, verbose=False):
 
 @_cache
 def gpu_available(ext_base_name, verbose=False):
-    """Tells whether collectives can use a GPU; never, in a runtime without CUDA.
+    """Returns whether collectives can use a GPU; never, in a runtime without CUDA.
 
     Args:
         ext_base_name: The framework, such as 'torch'.
@@ -259,7 +259,7 @@ def get_average_backwards_compatibility_fun(reduce_ops):
 
 
 def num_rank_is_power_2(num_rank):
-    """Tells whether a number of ranks is a power of two.
+    """Returns whether a number of ranks is a power of two.
 
     Args:
         num_rank: An int.

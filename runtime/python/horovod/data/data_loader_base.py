@@ -20,12 +20,12 @@ class BaseDataLoader:
             yield self._process_batch(batch)
 
     def _process_batch(self, batch):
-        """The change to each batch on its way out."""
+        """Transforms each batch before it is returned."""
         return batch
 
 
 class _NoneBatch:
-    """Stands in the queue for a batch that is None, which there is the end of an epoch."""
+    """Represents a batch that is None in the queue, where None is the end of an epoch."""
 
 
 class _Failure:
@@ -115,7 +115,7 @@ class AsyncDataLoaderMixin:
                         return
                 if not self._put(None):  # the end of an epoch
                     return
-        except BaseException as error:  # also SystemExit, which would end the thread alone
+        except BaseException as error:  # also SystemExit, which would end only this thread
             self._put(_Failure(error))
 
     def _put(self, item):

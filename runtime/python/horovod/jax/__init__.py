@@ -8,7 +8,7 @@ except ImportError as _error:
 from horovod.common.exceptions import HorovodInternalError
 from horovod.common.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from horovod.jax import elastic
-from horovod.jax import cluster as _cluster  # noqa: F401: known to jax.distributed from now on
+from horovod.jax import cluster as _cluster  # noqa: F401: registers with jax.distributed
 from horovod.jax.functions import broadcast_parameters, shutdown
 from horovod.jax.mpi_ops import (
     Adasum, Average, Max, Min, Product, Sum,

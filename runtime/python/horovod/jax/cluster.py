@@ -4,7 +4,7 @@ import os
 
 try:
     from jax._src.clusters import ClusterEnv
-except ImportError:  # an older JAX, or a newer one, wants its arguments
+except ImportError:  # an older JAX, or a newer one, which needs its arguments
     ClusterEnv = None
 
 

@@ -87,7 +87,7 @@ def run(func: Callable[..., R]) -> Callable[..., R]:
     """Decorator of a training function that continues after each change of the world.
 
     Gives all ranks the state of rank 0 and calls the function; see horovod.common.elastic.run_fn. What a
-    collective inside of jit raises counts as the HorovodInternalError that it stands for.
+    collective inside of jit raises counts as the HorovodInternalError that caused it.
 
     Args:
         func: The training function; its first argument is a State, such as JaxState.
@@ -110,7 +110,7 @@ def run(func: Callable[..., R]) -> Callable[..., R]:
             return func(*args, **kwargs)
         except HorovodInternalError:
             raise
-        except Exception as error:  # XLA's class of exceptions differs from version to version
+        except Exception as error:  # XLA's exception class differs between versions
             failure = native.pop_failure()
             if failure is None:
                 raise

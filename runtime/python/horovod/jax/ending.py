@@ -1,4 +1,4 @@
-"""Programs that still run: awaited at the exit and before the world is left, and forgotten when it broke."""
+"""Running programs: waited for at exit and before the world is left, and dropped when it broke."""
 
 import atexit
 import sys
@@ -9,15 +9,15 @@ _expected = False
 
 
 def expect_programs():
-    """There is a program with collectives, which may still run when the script has come to its end."""
+    """There is a program with collectives, which may still run when the script ends."""
     global _expected
     if not _expected:
         _expected = True
-        atexit.register(_at_exit)  # after hvd.init(): called before that leaves the world
+        atexit.register(_at_exit)  # after hvd.init(): so it is called before the world is left
 
 
 def _at_exit():
-    if getattr(sys, 'last_value', None) is None:  # else other ranks may not come
+    if getattr(sys, 'last_value', None) is None:  # otherwise other ranks may not arrive
         await_programs()
 
 

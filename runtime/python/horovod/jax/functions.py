@@ -25,13 +25,13 @@ def _sent(leaf, index, root_rank, process_set):
     name = 'parameters.{}'.format(index)
     if isinstance(leaf, jax.Array):
         return mpi_ops.broadcast(leaf, root_rank, name, process_set)
-    # An array of NumPy stays one, since JAX may have no such wide numbers.
+    # A NumPy array stays one, since JAX may not have such wide numbers.
     call = host.Call(_library.BROADCAST, name, mpi_ops.Sum, root_rank, process_set_id(process_set), 1.0, 1.0, False)
     return host.run(call, [numpy.asarray(leaf)])[0]
 
 
 def broadcast_parameters(params: Any, root_rank: int = 0, process_set: ProcessSet = global_process_set) -> Any:
-    """Gives every rank the parameters, or the state of the optimizer, of one.
+    """Broadcasts the parameters, or the state of the optimizer, from one rank to all.
 
     Arrays of JAX do not change, so use what it returns.
 

@@ -7,7 +7,7 @@ from horovod.numpy import mpi_ops as _numpy_ops
 
 _operations = _numpy_ops._operations
 
-# One collective, for JAX a static argument. name None: one without a name.
+# One collective, for JAX a static argument. name None: unnamed.
 Call = collections.namedtuple('Call', 'collective name op root_rank process_set prescale postscale is_group')
 
 NAMES = {_library.ALLREDUCE: 'allreduce', _library.ALLGATHER: 'allgather', _library.BROADCAST: 'broadcast',

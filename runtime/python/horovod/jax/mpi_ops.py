@@ -41,7 +41,7 @@ def _leaf(value, operation, op, scales):
     leaf = jnp.asarray(value)
     name = leaf.dtype.name
     if name in _UNSIGNED and (op is None or (op in (Sum, Product) and scales == (1.0, 1.0))):
-        return leaf  # a signed number of the same bits has the same result
+        return leaf  # a signed number with the same bits has the same result
     if name not in _TYPES:
         raise ValueError('Arrays of {} are not supported by hvd.{}.'.format(leaf.dtype, operation))
     return leaf
@@ -50,7 +50,7 @@ def _leaf(value, operation, op, scales):
 def _scale(value, what):
     try:
         return float(value)
-    except Exception:  # a tracer: its exception differs from version to version
+    except Exception:  # a tracer: its exception differs between versions
         raise ValueError('{} is a number that is known when a program is traced; multiply the array by the other kind.'
                          .format(what)) from None
 
@@ -246,7 +246,7 @@ def _reducescatter_backward(call, rows, cotangents):
 _reducescatter.defvjp(_reducescatter_forward, _reducescatter_backward)
 
 
-# ---- what scripts call
+# ---- the public functions
 
 
 def _reduction(collective, operation, tensor, name, op, prescale_factor, postscale_factor, process_set, is_group=None):
@@ -345,7 +345,7 @@ def allgather(tensor: Any, name: Optional[str] = None, process_set: ProcessSet =
 
 
 def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Any:
-    """Gives every rank the arrays of one.
+    """Broadcasts the arrays of one rank to all.
 
     The gradient is the average of the gradients on the root, and zero elsewhere.
 
@@ -370,7 +370,7 @@ def _name_of(name, index, tree):
 
 def alltoall(tensor: Any, splits: Optional[Sequence[int]] = None, name: Optional[str] = None,
              process_set: ProcessSet = global_process_set) -> Any:
-    """Gives each rank its share of the rows of every rank.
+    """Sends each rank its share of the rows of every rank.
 
     Args:
         tensor: An array with at least one dimension, or a pytree of them.
@@ -403,7 +403,7 @@ def alltoall(tensor: Any, splits: Optional[Sequence[int]] = None, name: Optional
 
 def reducescatter(tensor: Any, name: Optional[str] = None, op: int = Average, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> Any:
-    """Combines the arrays of all ranks and gives each rank its part of the rows.
+    """Combines the arrays of all ranks and scatters the rows of the result.
 
     The gradient is the allgather of the gradients, times the size of the set for a sum.
 
@@ -432,7 +432,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join() -> int:
-    """Says that this rank has no more data; the others go on without it until all have called it.
+    """Announces that this rank has no more data; the others continue without it until all have called it.
 
     Outside of jit only, and only for collectives outside of jit.
 
@@ -443,7 +443,7 @@ def join() -> int:
 
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
-    """Gives every rank a Python object of one.
+    """Broadcasts a Python object from one rank to all.
 
     Args:
         obj: Anything that can be pickled; ignored on the other ranks.
@@ -457,7 +457,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
-    """Gives every rank the Python objects of all.
+    """Gathers the Python objects of all ranks on every rank.
 
     Args:
         obj: Anything that can be pickled.

@@ -10,14 +10,14 @@ from horovod.common.exceptions import HorovodInternalError
 
 TARGET = 'hvd_jax_collective'
 
-OLDEST = (0, 5, 3)  # whose handlers take tokens
+OLDEST = (0, 5, 3)  # whose handlers support tokens
 NEWEST_TRIED = (0, 12)
 
 _SENTENCE_BYTES = 4096
 
 _library_of_handlers = None
 _of_callback = None  # the error of the last callback that failed
-_reason = None  # why there are no handlers; '' where they are there
+_reason = None  # why there are no handlers; '' if there are
 
 
 def _version():
@@ -63,7 +63,7 @@ def _load():
     new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     try:
         _register(new_capsule(ctypes.cast(loaded.hvd_jax_collective, ctypes.c_void_p), None, None))
-    except Exception as error:  # XLA's classes of exceptions differ from version to version
+    except Exception as error:  # XLA's exception classes differ between versions
         return 'JAX {} refuses its handlers: {}'.format(jax.__version__, error)
     _library_of_handlers = loaded
     if _version()[:2] > NEWEST_TRIED:
@@ -72,7 +72,7 @@ def _load():
 
 
 def has_handlers():
-    """Whether programs can call the runtime without Python. Otherwise they call Python, which one sentence says."""
+    """Whether programs can call the runtime without Python. Otherwise they call Python, and one message says so."""
     global _reason
     if _reason is None:
         _reason = _load()

@@ -21,13 +21,13 @@ _Transformation = collections.namedtuple('GradientTransformation', ('init', 'upd
 
 
 class _Compressor:
-    """Casts floating-point arrays to a type for the journey; None leaves them as they are."""
+    """Casts floating-point arrays to a type for sending; None leaves them as they are."""
 
     def __init__(self, dtype=None):
         self._dtype = dtype
 
     def compress(self, leaf):
-        """What travels, and the type to come back to."""
+        """What is sent, and the type to convert back to."""
         if self._dtype is None or not jnp.issubdtype(leaf.dtype, jnp.floating):
             return leaf, leaf.dtype
         return leaf.astype(self._dtype), leaf.dtype
@@ -38,7 +38,7 @@ class _Compressor:
 
 
 class Compression:
-    """In what type gradients travel: Compression.none, Compression.fp16 or Compression.bf16."""
+    """The type in which gradients are sent: Compression.none, Compression.fp16 or Compression.bf16."""
 
     none = _Compressor()
     fp16 = _Compressor(jnp.float16)

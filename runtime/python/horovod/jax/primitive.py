@@ -1,4 +1,4 @@
-"""A collective as a primitive of JAX, for what is traced: a call of libhvd_jax.so, or of Python where that cannot be had.
+"""A collective as a primitive of JAX, for traced functions: a call of libhvd_jax.so, or of Python if that is unavailable.
 
 All of a process have one ordered effect, so that those of a program run one after the other in the order of the script, in
 loops and branches, and those of two programs of a thread in the order of the calls. XLA runs independent operations of a
@@ -43,12 +43,12 @@ def is_traced(leaves):
 
 
 def bind(call, leaves, rows=None):
-    """The results of a call, as a part of the program that is being traced. rows: those of each result, where they differ from
+    """The results of a call, as a part of the program that is being traced. rows: those of each result, if they differ from
     those of its argument."""
     return list(_collective.bind(*leaves, call=call, rows=rows))
 
 
-# ---- what JAX asks about a primitive
+# ---- what JAX requires of a primitive
 
 
 def _shape(shape, index, rows):
@@ -153,7 +153,7 @@ def _lower_to_handler(ctx, token, arguments, call, rows):
         backend_config=_attributes(call),
         api_version=4,
         has_side_effect=True,
-        # A reduction is done where its argument is; XLA copies an argument that is needed later.
+        # A reduction is done in place; XLA copies an argument that is needed later.
         operand_output_aliases=None if is_made else {index + 1: index + 1 for index in range(len(arguments))},
         operand_layouts=[()] + [tuple(reversed(range(len(aval.shape)))) for aval in ctx.avals_in],
         result_layouts=[()] + [tuple(reversed(range(len(aval.shape)))) for aval in ctx.avals_out])

@@ -34,7 +34,7 @@ def DistributedOptimizer(optimizer, name=None, device_dense='', device_sparse=''
         name: The name scope of its operations.
         device_dense: Where to place the operations for tensors.
         device_sparse: Where to place those for slices.
-        compression: How gradients travel.
+        compression: How gradients are sent.
         sparse_as_dense: Whether slices are made tensors first.
         gradient_predivide_factor: Gradients are divided by this number before they are summed, and by the rest after it.
         op: hvd.Average or hvd.Sum.
@@ -64,11 +64,11 @@ def PartialDistributedOptimizer(optimizer, name=None, device_dense='', device_sp
         name: The name scope of its operations.
         device_dense: Where to place the operations for tensors.
         device_sparse: Where to place those for slices.
-        compression: How gradients travel.
+        compression: How gradients are sent.
         sparse_as_dense: Whether slices are made tensors first.
         gradient_predivide_factor: Gradients are divided by this number before they are summed, and by the rest after it.
         op: hvd.Average or hvd.Sum.
-        backward_passes_per_step: Gradients of so many backward passes are added up before they are combined.
+        backward_passes_per_step: Number of backward passes whose gradients are added up before they are combined.
         average_aggregated_gradients: Whether what was added up is divided by the number of passes.
         groups: A number of groups, or lists of variables whose gradients are combined together.
         process_set: The ranks that take part.
@@ -102,7 +102,7 @@ def allreduce(value, name=None, average=True, prescale_factor=1.0, postscale_fac
     Args:
         value: Anything numpy.asarray takes.
         name: Matches the calls of the ranks.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum.
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum.
         prescale_factor: The input is multiplied by this number first.
         postscale_factor: The result is multiplied by this number.
         op: Average, Sum, Min, Max or Product; Average by default.
@@ -124,7 +124,7 @@ def load_model(filepath, custom_optimizers=None, custom_objects=None, compressio
         filepath: The file.
         custom_optimizers: Classes of optimizers that are not those of Keras.
         custom_objects: See keras.models.load_model.
-        compression: How gradients travel.
+        compression: How gradients are sent.
         legacy_opts: Ignored; legacy optimizers are known.
 
     Returns: The model.

@@ -1,4 +1,4 @@
-"""In what type gradients travel."""
+"""The type in which gradients are sent."""
 
 
 class NoneCompressor:
@@ -6,7 +6,7 @@ class NoneCompressor:
 
     @staticmethod
     def compress(tensor):
-        """What travels, and what decompress() needs.
+        """What is sent, and what decompress() needs.
 
         Args:
             tensor: An array.
@@ -18,8 +18,8 @@ class NoneCompressor:
         """The array in its own type.
 
         Args:
-            tensor: What came back.
-            ctx: What compress() gave.
+            tensor: What was received.
+            ctx: What compress() returned for it.
         """
         return tensor
 
@@ -29,7 +29,7 @@ class FP16Compressor:
 
     @staticmethod
     def compress(tensor):
-        """What travels, and the type to come back to.
+        """What is sent, and the type to convert back to.
 
         Args:
             tensor: An array.
@@ -44,8 +44,8 @@ class FP16Compressor:
         """The array in its own type.
 
         Args:
-            tensor: What came back.
-            ctx: What compress() gave.
+            tensor: What was received.
+            ctx: What compress() returned for it.
         """
         return tensor if ctx is None else tensor.astype(ctx, copy=False)
 

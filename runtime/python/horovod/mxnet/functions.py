@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None) -> Any:
-    """Gives every rank a Python object of one.
+    """Broadcasts a Python object from one rank to all.
 
     Args:
         obj: Anything that can be pickled; ignored on the other ranks.
@@ -29,7 +29,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None) -
 
 
 def allgather_object(obj: Any, name: Optional[str] = None) -> List[Any]:
-    """Gives every rank the Python objects of all.
+    """Gathers the Python objects of all ranks on every rank.
 
     Args:
         obj: Anything that can be pickled.
@@ -60,14 +60,14 @@ def _broadcast_when_initialized(parameter, root_rank, name):
 
 
 def broadcast_parameters(params: Any, root_rank: int = 0, prefix: Optional[str] = None) -> None:
-    """Gives every rank the parameters of one, in place.
+    """Broadcasts the parameters of one rank to all, in place.
 
     Parameters of gluon whose shape is not known yet are broadcast as soon as they are initialized.
 
     Args:
         params: A dict of arrays, or what net.collect_params() returns.
         root_rank: The rank whose parameters are sent.
-        prefix: Of the names by which they travel, where there are several such dicts.
+        prefix: Prefix of the collectives' names, if there are several such dicts.
 
     Raises:
         ValueError: params is of another type.

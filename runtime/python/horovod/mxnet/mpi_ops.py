@@ -277,7 +277,7 @@ def grouped_allgather(tensors: Sequence[Any], name: Optional[str] = None, priori
 
 def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None, priority: int = 0,
               process_set: ProcessSet = global_process_set) -> Any:
-    """Gives every rank a copy of the array of one.
+    """Broadcasts the array of one rank to all.
 
     Args:
         tensor: An mxnet NDArray; the same shape and type on every rank.
@@ -309,7 +309,7 @@ def broadcast_(tensor: Any, root_rank: int, name: Optional[str] = None, priority
 
 def alltoall(tensor: Any, splits: Optional[Any] = None, name: Optional[str] = None, priority: int = 0,
              process_set: ProcessSet = global_process_set) -> Any:
-    """Gives each rank its share of the rows of every rank.
+    """Sends each rank its share of the rows of every rank.
 
     Args:
         tensor: An mxnet NDArray.
@@ -329,7 +329,7 @@ def alltoall(tensor: Any, splits: Optional[Any] = None, name: Optional[str] = No
 def reducescatter(tensor: Any, op: int = Average, name: Optional[str] = None, priority: int = 0,
                   process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0) -> Any:
-    """Combines the arrays of all ranks and gives each rank its part of the rows.
+    """Combines the arrays of all ranks and scatters the rows of the result.
 
     Args:
         tensor: An mxnet NDArray. The same shape and type on every rank.

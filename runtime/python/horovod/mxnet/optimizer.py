@@ -56,7 +56,7 @@ class DistributedOptimizer(mx.optimizer.Optimizer):
     def __getattr__(self, item):
         return getattr(self.__dict__['_optimizer'], item)
 
-    def __setattr__(self, item, value):  # such as rescale_grad, by which the inner one counts
+    def __setattr__(self, item, value):  # such as rescale_grad, which the inner one uses
         if item in ('_optimizer', '_gradient_predivide_factor', '_num_groups', '_process_set'):
             object.__setattr__(self, item, value)
         else:
@@ -76,19 +76,19 @@ class DistributedOptimizer(mx.optimizer.Optimizer):
             index: The number of the parameter, or a list of numbers.
             weight: The parameter, or a list.
             grad: Its gradient, or a list.
-            state: What create_state() gave for it, or a list.
+            state: What create_state() returned for it, or a list.
         """
         self._average(index, grad)
         self._optimizer.update(index, weight, grad, state)
 
     def update_multi_precision(self, index, weight, grad, state):
-        """As update(), with a copy of the weights in float32 where the optimizer has one.
+        """As update(), with a float32 copy of the weights if the optimizer has one.
 
         Args:
             index: The number of the parameter, or a list of numbers.
             weight: The parameter, or a list.
             grad: Its gradient, or a list.
-            state: What create_state_multi_precision() gave for it, or a list.
+            state: What create_state_multi_precision() returned for it, or a list.
         """
         self._average(index, grad)
         self._optimizer.update_multi_precision(index, weight, grad, state)
@@ -103,7 +103,7 @@ class DistributedOptimizer(mx.optimizer.Optimizer):
         return self._optimizer.create_state(index, weight)
 
     def create_state_multi_precision(self, index, weight):
-        """The state of a parameter, with a copy of it in float32 where the optimizer wants one.
+        """The state of a parameter, with a float32 copy of it if the optimizer needs one.
 
         Args:
             index: The number of the parameter.
@@ -146,7 +146,7 @@ class DistributedTrainer(mx.gluon.Trainer):
         compression: hvd.Compression.none or fp16.
         gradient_predivide_factor: Gradients are divided by it before they are added up, and by the rest of the number
             of ranks afterwards.
-        prefix: Of the names by which gradients travel, where there are several trainers.
+        prefix: Prefix of the names of the gradients' collectives, if there are several trainers.
         num_groups: In how many groups gradients travel; 0: one by one.
         process_set: The ranks that take part.
 

@@ -37,7 +37,7 @@ _DTYPES = {
     'float8_e4m3fn': _library.FLOAT8_E4M3,
     'float8_e5m2': _library.FLOAT8_E5M2,
 }
-_codes = {}  # dtype -> code, since names of types are made anew each time
+_codes = {}  # dtype -> code, since the names of types are created on each access
 
 
 class _Numpy(_common_operations.Framework):
@@ -468,7 +468,7 @@ def broadcast_async_(tensor: numpy.ndarray, root_rank: int, name: Optional[str] 
 
 def broadcast(tensor: ArrayLike, root_rank: int, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set) -> numpy.ndarray:
-    """Gives every rank a copy of the root's array.
+    """Broadcasts the root\'s array to every rank.
 
     Args:
         tensor: An array, or whatever numpy.asarray() takes. The same shape and dtype on every rank.
@@ -595,9 +595,9 @@ def reducescatter_async(tensor: ArrayLike, name: Optional[str] = None, op: int =
 def reducescatter(tensor: ArrayLike, name: Optional[str] = None, op: int = Average,
                   process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0) -> numpy.ndarray:
-    """Combines the arrays of all ranks and gives each rank a share of the rows.
+    """Combines the arrays of all ranks and scatters the rows of the result.
 
-    Dimension 0 is shared equally; where that is not possible the first ranks get one row more.
+    Dimension 0 is shared equally; if that is not possible, the first ranks get one more row.
 
     Args:
         tensor: An array, or whatever numpy.asarray() takes. At least one dimension; the same shape
@@ -675,9 +675,9 @@ def grouped_reducescatter(tensors: Sequence[ArrayLike], name: Optional[str] = No
 
 
 def join(device: int = -1) -> int:
-    """Says that this rank has no more data and waits until every rank has said so.
+    """Announces that this rank has no more data and waits until every rank has announced the same.
 
-    Meanwhile the allreduces of the other ranks go on without this one, which brings zeros to sums
+    Meanwhile the allreduces of the other ranks continue without this one, which contributes zeros to sums
     and averages and is left out of Min, Max and Product. Other collectives raise
     HorovodInternalError.
 
@@ -708,9 +708,9 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
-    """Gives every rank a copy of the root's object.
+    """Broadcasts the root\'s object to every rank.
 
-    The object is pickled, by cloudpickle where that is installed.
+    The object is pickled, with cloudpickle if it is installed.
 
     Args:
         obj: Any object that can be pickled; looked at on the root only.
@@ -735,7 +735,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """Gives every rank the objects of all ranks.
 
-    The object is pickled, by cloudpickle where that is installed.
+    The object is pickled, with cloudpickle if it is installed.
 
     Args:
         obj: Any object that can be pickled.

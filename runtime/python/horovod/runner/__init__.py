@@ -5,7 +5,7 @@ import warnings
 
 
 class _HorovodArgs:
-    """The settings of horovodrun's command line, as attributes: None where it says nothing."""
+    """The settings of horovodrun's command line, as attributes: None for those not given."""
 
     def __init__(self):
         self.num_proc = 1
@@ -80,7 +80,7 @@ class _HorovodArgs:
 
 
 def _new_name(name, value, old_name, old_value):
-    """The value of an argument that has had another name."""
+    """The value of an argument that was renamed."""
     if old_value is None:
         return value
     warnings.warn('horovod.run(): the argument {} is deprecated; it is {} now.'.format(old_name, name), DeprecationWarning, stacklevel=3)
@@ -91,10 +91,10 @@ def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=
         cooldown_range=None, hosts=None, hostfile=None, host_discovery_script=None, start_timeout=None, ssh_port=None,
         ssh_identity_file=None, disable_cache=None, output_filename=None, verbose=None, use_gloo=None, use_mpi=None, mpi_args=None,
         network_interface=None, network_interfaces=None, executable=None, np=None, min_np=None, max_np=None):
-    """Runs a function on several processes, by hvdrun, and gives what it returns on each of them. Blocks until the job has ended;
+    """Runs a function on several processes, by hvdrun, and returns its result of each of them. Blocks until the job has ended;
     Ctrl-C ends it. May be called many times, from any thread.
 
-    The function, its arguments and its results are pickled, by cloudpickle where that is installed: functions of the script itself,
+    The function, its arguments and its results are pickled, with cloudpickle if it is installed: functions of the script itself,
     lambdas and local functions need it. Modules are found on the ranks as here. Output of the ranks is shown with their prefixes.
 
     Args:
@@ -105,7 +105,7 @@ def run(func, args=(), kwargs=None, num_proc=1, min_num_proc=None, max_num_proc=
         min_num_proc: Of an elastic job, with which a smaller world begins.
         max_num_proc: Of an elastic job.
         slots: The number of processes on a host, where discovery does not say it.
-        reset_limit: How often an elastic job may begin anew.
+        reset_limit: How often an elastic job may restart.
         cooldown_range: (shortest, longest) seconds for which a host rests on which a worker has failed.
         hosts: Where to run, such as 'node1:2,node2:2'; None for this machine, or the scheduler's allocation.
         hostfile: A file with a host in each line, 'node1 slots=2'. Not with hosts.

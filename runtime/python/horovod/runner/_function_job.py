@@ -24,7 +24,7 @@ _PIECE = struct.Struct('<III')
 ENDING = struct.Struct('<BQ')
 RETURNED, RAISED = 0, 1
 
-# Seconds for hvdrun to end the job after Ctrl-C, before it is asked, and after that before it is killed.
+# Seconds that hvdrun has to end the job after Ctrl-C before it is asked to, and then before it is killed.
 _OWN_INTERRUPT_S, _END_S = 1, 60
 
 FAILED = ('Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated. '
@@ -32,7 +32,7 @@ FAILED = ('Horovod detected that one or more processes exited with non-zero stat
 
 
 def pickler():
-    """cloudpickle where it is installed, else pickle."""
+    """cloudpickle if it is installed, else pickle."""
     try:
         import cloudpickle
         return cloudpickle
@@ -65,7 +65,7 @@ def _check_travels(func):
 
 
 class Failure:
-    """What an exception of a rank is here. error: the exception, or None where it cannot be pickled."""
+    """The exception of a rank as raised here. error: the exception, or None if it cannot be pickled."""
 
     def __init__(self, error, text):
         self.error = error
@@ -124,7 +124,7 @@ def _forward(source, target):
 
 
 def _outputs():
-    """What hvdrun gets as stdout and stderr, and the file object to which that is passed on: None, None where it writes itself."""
+    """What hvdrun gets as stdout and stderr, and the file object to which that is passed on: None, None if it writes itself."""
     outputs = []
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
@@ -165,7 +165,7 @@ def run(hvdrun, flags, executable, func, args, kwargs, count):
     """
     _check_travels(func)
     call = pickled((func, args, kwargs), 'the function {!r} or its arguments'.format(getattr(func, '__qualname__', func)))
-    # First where modules are, then what may name them.
+    # First the folders of modules, then what may refer to them.
     function = pickle.dumps((list(sys.path), call))
     results = _Results()
     with error_file() as path:
@@ -197,7 +197,7 @@ def _run_job(arguments, command, function, results):
         for thread in threads:
             thread.start()
         try:
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # hvdrun says why
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # hvdrun reports the reason
                 ours.sendall(struct.pack('<Q', len(function)))
                 ours.sendall(function)
             code = process.wait()
@@ -221,7 +221,7 @@ def _end(process):
 
 
 def read_error(path):
-    """What hvdrun wrote there; {} where that is nothing."""
+    """What hvdrun wrote there; {} if that is nothing."""
     try:
         with open(path, encoding='utf-8') as file:
             return json.load(file)
@@ -241,7 +241,7 @@ def failure_text(code, error):
 
 
 def _failure_of(code, error, failures):
-    """The exception to raise. The first cause is the rank that hvdrun names, else any that has sent its exception."""
+    """The exception to raise. The first cause is the rank that hvdrun names, else any rank that sent its exception."""
     rank = error.get('rank', min(failures) if failures else None)
     if rank not in failures:
         return RuntimeError(failure_text(code, error))

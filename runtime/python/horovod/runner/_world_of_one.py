@@ -1,4 +1,4 @@
-"""The programs hvdrun and horovodrun of the wheel for systems that the runtime is not built for, such as macOS and Windows.
+"""The programs hvdrun and horovodrun of the wheel for systems without the runtime, such as macOS and Windows.
 
 They run one process, as `hvdrun -np 1` does, and say in a sentence what they cannot do.
 """
@@ -10,7 +10,7 @@ _USAGE = 'usage: hvdrun [-np 1] COMMAND [ARGUMENT ...]'
 
 
 def _split(arguments):
-    """(number of processes as text, the command) of an argument list; the command is None where an option is another one."""
+    """(number of processes as text, the command) of an argument list; the command is None if an option is another one."""
     count = '1'
     while arguments:
         argument = arguments.pop(0)

@@ -19,7 +19,7 @@ def _find_hvdrun():
 
 _NO_HVDRUN = 'there is no hvdrun beside the runtime or on PATH; install it, or put its folder on PATH.'
 
-# attribute of the arguments -> the flag of hvdrun that takes its value
+# attribute of the arguments -> the flag of hvdrun for its value
 _VALUES = {
     'num_proc': '-np', 'min_num_proc': '--min-np', 'max_num_proc': '--max-np', 'slots': '--slots-per-host',
     'hosts': '-H', 'hostfile': '--hostfile', 'host_discovery_script': '--host-discovery-script',

@@ -32,7 +32,7 @@ def _failure(error):
     for kept in (error, None):
         try:
             data = _function_job.pickler().dumps(_function_job.Failure(kept, text))
-            pickle.loads(data)  # also an exception whose constructor wants more than its text
+            pickle.loads(data)  # also an exception whose constructor needs more than its text
             return data
         except Exception:
             continue

@@ -98,7 +98,7 @@ class _VariablesState(ObjectState):
         super()._use_kept(kept)
 
     def sync(self):
-        """Gives all ranks the values of rank 0, and saves them. A collective."""
+        """Broadcasts the values of rank 0 to all ranks, and saves them. A collective."""
         with _translating():  # the new world may break, too, before the training function is called
             self._sync_variables()
         self._saved_values = self._read(self._variables())
@@ -107,7 +107,7 @@ class _VariablesState(ObjectState):
     def _sync_variables(self):
         variables = self._variables()
         if self._session is None:
-            # The number may differ: an optimizer of a new rank has not been built.
+            # The number may differ: a new rank's optimizer has not been built.
             numbers = _broadcast_object([(tuple(variable.shape), str(variable.dtype)) for variable in variables],
                                         name='elastic.variables')
             if len(numbers) == len(variables):

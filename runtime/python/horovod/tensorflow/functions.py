@@ -31,7 +31,7 @@ def broadcast_variables(variables, root_rank, process_set=global_process_set, in
     variables = [_variable_of(variable) for variable in variables]
     if not variables:
         return None if tf.executing_eagerly() else tf.no_op()
-    # bool travels as it is; a type that no collective takes, such as a string, is left alone.
+    # bool is sent as it is; a type that no collective supports, such as a string, is left alone.
     values = mpi_ops._grouped_broadcast([tf.convert_to_tensor(variable) for variable in variables], root_rank,
                                         process_set=process_set)
     assigned = [variable.assign(value) for variable, value in zip(variables, values)]

@@ -29,7 +29,7 @@ _normalize_name = native.normalized
 
 
 def check_num_rank_power_of_2(num_rank):
-    """Tells whether a number of ranks is a power of two.
+    """Returns whether a number of ranks is a power of two.
 
     Args:
         num_rank: An int.
@@ -335,7 +335,7 @@ def _grouped_allgather_grad(op, *grads):
 
 
 def _at_root(op, grads):
-    # A rank that multiplied by a constant 0 would have the reduction pruned from its graph, and the others would wait for it.
+    # On a rank that multiplied by a constant 0, the reduction would be pruned from the graph, and the others would wait for it.
     is_root = tf.equal(rank_op(), int(op.get_attr('root_rank')))
     return [tf.where(is_root, grad, tf.zeros_like(grad)) for grad in _average(grads, op)]
 

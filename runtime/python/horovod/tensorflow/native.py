@@ -28,7 +28,7 @@ def _load():
     if not os.path.isfile(path):
         return None, 'libhvd_tf.so is not beside {}'.format(_native.path)
     import ctypes
-    # In this order: tf.load_op_library reads off what the library registers while it is loaded.
+    # In this order: tf.load_op_library collects what the library registers while it is loaded.
     try:
         loaded = tf.load_op_library(path)
         failure = ctypes.CDLL(path).hvd_tf_failure
@@ -86,7 +86,7 @@ def token():
                 _eager_token = tf.constant(0, tf.int32)
         return _eager_token
     graph = tf.compat.v1.get_default_graph()
-    if not hasattr(graph, 'outer_graph'):  # a graph of sessions, which has control flow of its own inside
+    if not hasattr(graph, 'outer_graph'):  # a session graph with control flow of its own
         return operations().horovod_token()
     made = getattr(graph, '_horovod_token', None)
     if made is None:
@@ -108,7 +108,7 @@ def naming(operation, name, tensor, ignore_name_scope, process_set):
         name = '{}_{}'.format(operation, normalized(getattr(tensor, 'name', 'tensor')))
     graph = tf.compat.v1.get_default_graph()
     _check_not_for_xla(graph, operation)
-    # So that two nodes are never taken for the same computation.
+    # So that two nodes are never merged as the same computation.
     arguments.update(name=name, unique_name=graph.unique_name(name, mark_as_used=False))
     return arguments
 

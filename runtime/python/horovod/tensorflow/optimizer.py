@@ -152,9 +152,9 @@ def DistributedOptimizer(optimizer, name=None, use_locking=False, device_dense='
         use_locking: See tf.compat.v1.train.Optimizer.
         device_dense: Where to place the operations for tensors.
         device_sparse: Where to place those for slices.
-        compression: How gradients travel.
+        compression: How gradients are sent.
         sparse_as_dense: Whether slices are made tensors first.
-        backward_passes_per_step: Gradients of so many backward passes are added up before they are combined.
+        backward_passes_per_step: Number of backward passes whose gradients are added up before they are combined.
         op: hvd.Average, Sum, or for tf.compat.v1.train Adasum.
         gradient_predivide_factor: Gradients are divided by this number before they are summed, and by the rest after it.
         average_aggregated_gradients: Whether what was added up is divided by the number of passes.

@@ -23,7 +23,7 @@ def allreduce(tensor, average=None, device_dense='', device_sparse='', compressi
 
     Args:
         tensor: A tensor or tf.IndexedSlices; of the same shape and dtype on every rank, but slices may have any number.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum.
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum.
         device_dense: Where to place the operation for a tensor.
         device_sparse: Where to place it for slices.
         compression: How it travels: hvd.Compression.none or fp16.
@@ -104,7 +104,7 @@ def grouped_allreduce(tensors, average=None, device_dense='', device_sparse='', 
 
 def reducescatter(tensor, device_dense='', compression=Compression.none, op=Average, name=None,
                   process_set=global_process_set, ignore_name_scope=False, prescale_factor=1.0, postscale_factor=1.0):
-    """Combines the tensors of all ranks and gives each rank a share of the rows.
+    """Combines the tensors of all ranks and scatters the rows of the result.
 
     Args:
         tensor: A tensor of at least one dimension, of the same shape and dtype on every rank.
@@ -117,7 +117,7 @@ def reducescatter(tensor, device_dense='', compression=Compression.none, op=Aver
         prescale_factor: See allreduce().
         postscale_factor: See allreduce().
 
-    Returns: A tensor: the rows of this rank; the first ranks have one more where they cannot be shared evenly.
+    Returns: A tensor: the rows of this rank; the first ranks have one more if they cannot be shared evenly.
     """
     with tf.device(device_dense):
         sent, context = compression.compress(tf.convert_to_tensor(tensor))
@@ -156,7 +156,7 @@ def _may_be_resized():
 
 
 def reduced_where_needed(tensors, reduce, process_set):
-    """reduce(tensors), or the tensors themselves where this rank is alone in the set, or not in it.
+    """reduce(tensors), or the tensors themselves if this rank is alone in the set, or not in it.
 
     Args:
         tensors: A list of tensors and slices.
@@ -267,7 +267,7 @@ class GradientReduction:
         result = list(grads)
         for number, indices in enumerate(self._partition(grads, variables)):
             name = 'grad_{}'.format(number) if generic and not tf.executing_eagerly() else None
-            # The mean of slices needs no factors.
+            # The mean of slices needs no scale factors.
             factors = {} if isinstance(grads[indices[0]], tf.IndexedSlices) else self._factors
             arguments = dict(factors, compression=self._compression, op=self._op, process_set=self._process_set, name=name,
                              device_dense=self._devices[0], device_sparse=self._devices[1],
@@ -295,7 +295,7 @@ class GradientReduction:
                 number = None if variables[index] is None else group_of.get(ref_of(variables[index]))
                 parts.setdefault(('group', number) if number is not None else ('alone', index), []).append(index)
             return alone + list(parts.values())
-        # Outside of a graph nothing overlaps with the collectives, so one of them is best; callbacks come one after the other.
+        # Outside a graph nothing overlaps with the collectives, so a single one is best; callbacks run one after the other.
         if (tf.executing_eagerly() or native.are_callbacks()) and self._op != Adasum and dense:
             return alone + [dense]
         return alone + [[index] for index in dense]

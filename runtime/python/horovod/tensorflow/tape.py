@@ -71,7 +71,7 @@ def DistributedGradientTape(gradtape, device_dense='', device_sparse='', compres
         gradtape: A tf.GradientTape.
         device_dense: Where to place the operations for tensors.
         device_sparse: Where to place those for slices.
-        compression: How gradients travel.
+        compression: How gradients are sent.
         sparse_as_dense: Whether slices are made tensors first.
         op: hvd.Average, Sum or Adasum.
         gradient_predivide_factor: Gradients are divided by this number before they are summed, and by the rest after it.

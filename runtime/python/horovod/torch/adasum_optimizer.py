@@ -1,7 +1,7 @@
 """The optimizer behind DistributedOptimizer(op=hvd.Adasum).
 
-Adasum combines what the ranks' own steps change, not their gradients: as soon as a gradient is there, the wrapped
-class steps that one parameter, the change is exchanged, and step() adds the combined change to where the parameter was.
+Adasum combines the changes of the ranks' own steps, not their gradients: as soon as a gradient is ready, the wrapped
+class steps that one parameter, the change is exchanged, and step() adds the combined change to the parameter's old value.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from horovod.torch.wrapping import plain_step
 
 
 class _DistributedAdasumOptimizer:
-    """The class that DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
+    """The class that DistributedOptimizer() derives from the class of the optimizer it wraps."""
 
     def _hvd_setup(self, named_parameters, compression, backward_passes_per_step):
         self.backward_passes_per_step = backward_passes_per_step
@@ -25,7 +25,7 @@ class _DistributedAdasumOptimizer:
         self.process_set = global_process_set
         self._compression = compression
         self._parameter_names = names_of(self.param_groups, named_parameters)
-        self._handles = {}  # p -> (handle, change the runtime works on, its context)
+        self._handles = {}  # p -> (handle, change in use by the runtime, its context)
         self._allreduce_delay = {}
         self._requires_update = set()
         self._hooks = []
@@ -40,7 +40,7 @@ class _DistributedAdasumOptimizer:
                     self._hooks.append(after_gradient(p, self._hook(this, weakref.ref(p))))
 
     def _hvd_release(self):
-        """Lets go of the parameters, before they are adopted anew."""
+        """Releases the parameters before they are adopted again."""
         if self._handles:
             raise ValueError('This optimizer is being wrapped again while its steps are exchanged; call step() before.')
         remove_hooks(self._hooks)
@@ -65,7 +65,7 @@ class _DistributedAdasumOptimizer:
                 self._submit(p)
 
     def _submit(self, p):
-        """Steps this parameter alone, takes the step back, and starts the exchange of what it changed."""
+        """Steps this parameter alone, undoes the step, and starts the exchange of its change."""
         start = p.detach().clone()
         self._step_only(p)
         change = (p.detach() - start).contiguous()
@@ -76,7 +76,7 @@ class _DistributedAdasumOptimizer:
         self._handles[p] = (handle, compressed, ctx)
 
     def _step_only(self, p):
-        """A step of the wrapped class that sees no other parameter, and runs no hooks: step() does."""
+        """A step of the wrapped class with this parameter only, without hooks: step() runs them."""
         groups = self.param_groups
         own = next(group for group in groups if any(q is p for q in group['params']))
         parameters = own['params']
@@ -127,14 +127,14 @@ class _DistributedAdasumOptimizer:
             self._allreduce_delay[p] = self.backward_passes_per_step
 
     def set_backward_passes_per_step(self, passes):
-        """From the next step on, gradients of so many backward() calls are added up before the parameter is stepped."""
+        """Sets the number of backward() calls whose gradients are added up before a parameter is stepped, from the next step on."""
         if passes <= 0:
             raise ValueError('backward_passes_per_step must be greater than 0, but is {}.'.format(passes))
         self.backward_passes_per_step = passes
         self._reset_counters()
 
     def discard(self):
-        """Drops the steps that are being exchanged, where a script skips a batch. All ranks have to call it."""
+        """Drops the steps that are being exchanged, if a script skips a batch. All ranks have to call it."""
         for p, (handle, _, _) in list(self._handles.items()):
             synchronize(handle)
             del self._handles[p]

@@ -1,11 +1,11 @@
-"""Votes of the ranks about the gradients of one optimizer, so that each knows which of them all have computed.
+"""Votes of the ranks about the gradients of one optimizer, so that each rank knows which ones all have computed.
 
-In a round every rank of the set brings one vote, and all see the same outcome. A rank votes
+In a round every rank of the set casts one vote, and all see the same outcome. A rank votes
 
-    BACKWARD  at the end of a backward() that has computed gradients: these are under way
+    BACKWARD  at the end of a backward() that has computed gradients: these are in flight
     STEP      in step() or synchronize(): it sends zeros for the gradients that only others have
     DROP      to forget the gradients of this step
-    NO        while it waits in another call for other ranks, which may be waiting for its vote: it has nothing to end
+    NO        while it waits in another call for other ranks, which may be waiting for its vote: it has nothing to combine
 
 A vote is a row of integers, the outcome their minimum over the ranks. A rank that has joined takes no part in a minimum.
 """
@@ -20,22 +20,22 @@ from horovod.common.exceptions import HorovodInternalError
 
 BACKWARD, STEP, DROP, NO = range(4)
 
-_rows = {}  # handle -> the vote that the runtime works on, also where the optimizer is gone
-_MOST_ROWS = 64  # of which none is done
+_rows = {}  # handle -> the vote in use by the runtime, even if the optimizer is gone
+_MOST_ROWS = 64  # none of which is done
 
 _LIMIT = 1 << 62
 _HEAD = 12
-# Rounds in which a rank has to say no until the others go on without it. One is enough where it waits in a call that all ranks count,
-# has ended as many of them as the others, and there are no other process sets: that call needs the others. A few are where it waits for
-# another optimizer, or polls. Else it may wait in a call that the others have ended already, or for ranks of another process set, and
-# comes by itself.
+# Rounds in which a rank has to vote NO before the others continue without it. One is enough if it waits in a call that all ranks count,
+# has ended as many of them as the others, and there are no other process sets: that call needs the others. A few if it waits for
+# another optimizer, or polls. Otherwise it may wait in a call that the others have ended already, or for ranks of another process set,
+# and comes by itself.
 _AT_ONCE, _SOON, _LATE = 1, 5, 50
-# Columns of the head; the others are negatives of their predecessors, whose minimum tells the maximum.
+# Columns of the head; each of the others is the negative of its predecessor, so that its minimum gives the maximum.
 _STEP, _NAMES, _CALLS, _ALL_AT_STEP, _NONE_DROPS, _ALL_DROP, _PATIENCE, _NO_VETO = 0, 2, 4, 6, 7, 8, 9, 10
 
 
 class Outcome:
-    """Of a round."""
+    """The outcome of a round."""
 
     __slots__ = ('all_at_step', 'all_drop', 'has_veto', 'patience', 'alike', 'agreed', 'present')
 
@@ -43,26 +43,26 @@ class Outcome:
         self.all_at_step = row[_ALL_AT_STEP] == 1
         self.all_drop = row[_ALL_DROP] == 1
         self.has_veto = row[_NO_VETO] == 0
-        # In so many rounds a rank has to say no until this one goes on without it.
+        # How many rounds a rank has to veto before this one continues without it.
         self.patience = row[_PATIENCE] if row[_CALLS] == -row[_CALLS + 1] else _LATE
-        self.alike = alike  # the vote of this rank was that of all
-        self.agreed = row[_HEAD:_HEAD + count]  # of each gradient: 1 where no rank will bring less than it has
-        self.present = row[_HEAD + count:]  # 0 where no rank has one, else -1, or -1 - sparse dimensions
+        self.alike = alike  # this rank's vote was the vote of all
+        self.agreed = row[_HEAD:_HEAD + count]  # per gradient: 1 if no rank will add to what it has
+        self.present = row[_HEAD + count:]  # 0 if no rank has one, else -1, or -1 - sparse dimensions
 
 
 class _Seat:
-    """The name under which the rounds of one optimizer travel in one world."""
+    """The name of the collectives for the rounds of one optimizer in one world."""
 
     __slots__ = ('name', 'outstanding')
 
     def __init__(self, name, number):
         self.name = name if number == 0 else '{}/{}'.format(name, number + 1)
-        self.outstanding = None  # the handle of a vote whose outcome nobody has waited for
+        self.outstanding = None  # the handle of a vote whose outcome has not been waited for
 
 
 class _Seats:
-    """Those of the optimizers with the same first parameter, in the order in which they are first used. That is the same on all
-    ranks. Which of them are still alive is not, since the garbage collector frees most of them."""
+    """The seats of optimizers with the same first parameter, in order of first use, which is the same on all ranks. Which of
+    them are still alive is not, since the garbage collector frees most of them."""
 
     _of_parameters = {}  # (id of a parameter, number of the process set) -> (weak reference to it, _Seats)
 
@@ -82,7 +82,7 @@ class _Seats:
         return seats
 
     def coming(self, name):
-        """That of the next optimizer which is used."""
+        """The seat of the next optimizer to be used."""
         if self._next is None:
             self._next = _Seat(name, self._acquired)
         return self._next
@@ -95,7 +95,7 @@ class _Seats:
 
 
 class Agreement:
-    """The rounds of one optimizer. place(): its first parameter, and the name under which they travel in this world."""
+    """The rounds of one optimizer. place(): its first parameter, and the name of its collectives in this world."""
 
     def __init__(self, place, process_set):
         self.thread = threading.get_ident()  # which trains
@@ -107,12 +107,12 @@ class Agreement:
         self._members = self._plan = ()
         self._request = None
         self._described = None
-        self._row = self._mine = array.array('q')  # under way or the outcome, and what this rank sent
+        self._row = self._mine = array.array('q')  # in flight, or the outcome, and what this rank sent
         self._generation = None
         self._joins = self._steps = 0
         self._calls_before = 0  # when the ranks began to count alike: not in each step, which they may begin before or after a call
         self.is_complete = False  # all gradients of this step are combined
-        self.unfinished = None  # the vote of begin(), until end() has come to its end: a signal handler may have stopped it
+        self.unfinished = None  # the vote of begin(), until end() has finished: a signal handler may have interrupted it
         _waiting.add(self)
 
     def set_members(self, names, plan):
@@ -156,7 +156,7 @@ class Agreement:
         return self._generation == _library.lib().hvd_generation()
 
     def close(self):
-        """Ends a series of rounds: all that they have led to is done, or failed."""
+        """Ends a series of rounds: everything that followed from them is done, or has failed."""
         self.is_busy = False
 
     def tick(self, is_counted):
@@ -165,7 +165,7 @@ class Agreement:
             return
         self._enter_world()
         if self._described is None and len(_waiting.watchers) > 1 and _native.is_elastic():
-            return  # names follow the order of use there, and this is none
+            return  # names follow the order of first use, and this is not a use
         seat = self._seat or self._coming_seat()
         if seat is None:
             return
@@ -179,7 +179,7 @@ class Agreement:
         try:
             self._submit(self._vote_of(NO, nothing, nothing, patience), seat)
         except (HorovodInternalError, ValueError):
-            pass  # whoever waits for this optimizer is told why
+            pass  # callers that wait for this optimizer get the reason
 
     def _vote_of(self, kind, ready, present, patience=_LIMIT):
         step = (self._joins << 40) + self._steps
@@ -190,7 +190,7 @@ class Agreement:
         return array.array('q', head + tuple(ready) + tuple(present))
 
     def _enter_world(self):
-        """Forgets what was under way in an earlier world, where this is another one."""
+        """If this is another world, forgets what was in flight in the earlier one."""
         generation = _library.lib().hvd_generation()
         if generation != self._generation:
             if self._generation is not None:
@@ -200,7 +200,7 @@ class Agreement:
             self.is_complete = False
 
     def name(self):
-        """Under which the rounds travel, of an optimizer that is in use."""
+        """The name of the collectives for the rounds, of an optimizer in use."""
         self._acquire_seat()
         return self._seat.name
 
@@ -214,7 +214,7 @@ class Agreement:
             self._is_seat_known = True
 
     def _coming_seat(self):
-        """The seat that this optimizer will have, which is not used yet; None where another may be the next to be used."""
+        """The seat that this optimizer will get, before its first use; None if another may be the next to be used."""
         parameter, name = self._place()
         for reference in list(_waiting.watchers.values()):
             other = reference()

@@ -1,8 +1,8 @@
 """Gradients through the blocking collectives. Every rank runs backward() in the same order, so that the unnamed
 collectives in it meet.
 
-A loss is thought of as one of `size` parts of an average, as DistributedOptimizer sees it; hence averages below, also
-where the collective itself adds up.
+A loss counts as one of `size` parts of an average, as in DistributedOptimizer; hence the averages below, even if the
+collective itself computes a sum.
 """
 
 import torch
@@ -24,7 +24,7 @@ def _average(gradient, process_set):
 
 
 def _own_rows(average, rows, process_set):
-    """The rows of an allgathered tensor that this rank brought."""
+    """This rank's rows of an allgathered tensor."""
     mine = torch.tensor([rows], dtype=torch.int64, device='cpu')
     all_rows = synchronize(operations.allgather_async(mine, None, process_set)).tolist()
     begin = sum(all_rows[:process_set.rank()])
@@ -36,7 +36,7 @@ def _selects(op):
 
 
 class _OfSelection(torch.autograd.Function):
-    """The gradient of an allreduce with Min, Max or Product, whose other side is not differentiable."""
+    """The gradient of an allreduce with Min, Max or Product, whose derivative of the gradient is not implemented."""
 
     @staticmethod
     def forward(ctx, gradient, tensor, op, prescale_factor, postscale_factor, process_set):
@@ -51,8 +51,8 @@ class _OfSelection(torch.autograd.Function):
 
 
 def _of_extreme(tensor, op, prescale_factor, process_set):
-    """The share of each element in the result: it is that of the ranks that brought the extreme, in equal parts."""
-    if prescale_factor < 0:  # it turns the order around
+    """The share of each element in the result: equal parts for the ranks that have the extreme value."""
+    if prescale_factor < 0:  # it reverses the order
         op = _basics.Min if op == _basics.Max else _basics.Max
     extreme = operations.allreduce(tensor, False, None, op, 1.0, 1.0, process_set)
     wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
@@ -62,7 +62,7 @@ def _of_extreme(tensor, op, prescale_factor, process_set):
 
 
 def _of_product(tensor, unused_op, prescale_factor, process_set):
-    """The product of what the other ranks brought: by division, and where one of all is zero, without it."""
+    """The product of the other ranks' values: by division, or without it if any value is zero."""
     scaled = tensor * prescale_factor
     zero = scaled == 0
     zeros = operations.allreduce(zero.float(), False, None, _basics.Sum, 1.0, 1.0, process_set)
@@ -73,8 +73,8 @@ def _of_product(tensor, unused_op, prescale_factor, process_set):
 
 
 class HorovodAllreduce(torch.autograd.Function):
-    """The gradient is the allreduce of the gradient with the same arguments: of a sum the sum, of an average the average. That
-    of Min, Max and Product is the true one of the sum of all ranks' losses."""
+    """The gradient is the allreduce of the gradient with the same arguments: sum for a sum, average for an average. For
+    Min, Max and Product it is the exact gradient of the sum of all ranks' losses."""
 
     @staticmethod
     def forward(ctx, tensor, average, name, op, prescale_factor, postscale_factor, process_set):
@@ -165,7 +165,7 @@ class HorovodBroadcast(torch.autograd.Function):
 
 
 class HorovodAlltoall(torch.autograd.Function):
-    """The gradient goes back the way the rows came."""
+    """The gradient's rows are sent back to the ranks they came from."""
 
     @staticmethod
     def forward(ctx, tensor, splits, name, process_set):

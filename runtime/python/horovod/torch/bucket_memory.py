@@ -1,7 +1,7 @@
 """Moves the buckets of DistributedDataParallel into registered memory, where ranks of a host sum them up without a copy.
 
-DistributedDataParallel allocates its buckets in C++, which asks no backend written in Python for memory. So the backend exchanges the
-memory below a bucket's storage when it sees the bucket for the first time, and every view of it, also gradients that are views, moves
+DistributedDataParallel allocates its buckets in C++, without asking a Python backend for memory. So the backend replaces the
+memory of a bucket's storage when it first gets the bucket, and every view of it, also gradients that are views, moves
 along. Since PyTorch 2.12, which has UntypedStorage._swap_data_ptr_; before, a bucket costs a copy in each step.
 """
 
@@ -12,12 +12,12 @@ import torch
 from horovod.common import _library, registered
 
 _IS_POSSIBLE = hasattr(torch.UntypedStorage, '_swap_data_ptr_')
-# Of less, the ranks copy everything in less time than this takes.
+# Below this size the ranks copy everything in less time.
 _WORTH_BYTES = 64 << 10
 
 
 def move_if_bucket(tensor):
-    """Moves a tensor that somebody wants to reduce, if it is a bucket that has not been moved. For the method that c10d calls.
+    """Moves a tensor about to be reduced, if it is a bucket that has not been moved. For the method that c10d calls.
 
     A bucket fills its storage, and comes from C++ in the middle of backward().
     """
@@ -35,10 +35,10 @@ def _is_called_by_autograd():
 
 
 def _move(bucket):
-    """Gives the storage of a bucket registered memory with the same values, unless it has some or there is none left.
+    """Moves the storage of a bucket to registered memory with the same values, unless it is there already or none is left.
 
-    The memory belongs to the storage and ends with it. Nobody but DistributedDataParallel may have a pointer to the former memory, which is
-    so in the first backward() of a bucket.
+    The memory belongs to the storage and ends with it. Only DistributedDataParallel may have a pointer to the former memory, which is
+    the case in the first backward() of a bucket.
     """
     if _library.lib().hvd_is_registered(bucket.data_ptr(), bucket.nbytes):
         return

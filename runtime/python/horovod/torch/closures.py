@@ -1,4 +1,4 @@
-"""step(closure): what the optimizer gets from the script's closure, once the gradients are combined."""
+"""step(closure): the value of the script's closure as the optimizer sees it, after the gradients are combined."""
 
 import torch
 
@@ -12,7 +12,7 @@ def reads_value(cls):
 
 
 def average(value, name, op, process_set):
-    """The value of a closure, combined over all ranks, so that all decide alike. ValueError on all ranks where it is no number
+    """The value of a closure, combined over all ranks, so that all decide alike. ValueError on all ranks if it is not a number
     on one."""
     number = None
     if isinstance(value, torch.Tensor):

@@ -1,4 +1,4 @@
-"""torch.compile beside collectives, which are no part of a graph: a compiled function is cut where it calls one.
+"""torch.compile beside collectives, which are not part of a graph: a compiled function is split where it calls one.
 
 Left alone, the compiler looks into the functions of this package, and warns of each call of the runtime that it finds.
 """
@@ -26,7 +26,7 @@ def _functions_of(module):
 
 
 def _skipper():
-    """The function by which the compiler passes over a code object; None in a release without torch.compile."""
+    """The function that makes the compiler skip a code object; None in a release without torch.compile."""
     frames = getattr(getattr(torch._C, '_dynamo', None), 'eval_frame', None)
     if hasattr(frames, 'set_code_exec_strategy'):
         strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
@@ -39,7 +39,7 @@ def leave_to_the_interpreter():
     import: a graph ends before them, and they are not compiled themselves."""
     try:
         skip = _skipper()
-    except AttributeError:  # a release that does it in another way
+    except AttributeError:  # a release that does it differently
         return
     if skip is None:
         return

@@ -1,6 +1,6 @@
 """The end of backward(): where optimizers agree with those of other ranks about the gradients that it has computed.
 
-Autograd calls back when a backward() has come to its end, also a nested one, as reentrant checkpointing has it, for the
+Autograd calls back when a backward() ends, also a nested one, as reentrant checkpointing has it, for the
 part that it has computed. After an exception it drops the callback.
 """
 
@@ -10,8 +10,8 @@ import weakref
 
 import torch
 
-_expecting = {}  # id of an optimizer -> (weak reference, thread) where it has new gradients
-# Tells a nested backward() from the one around it; older releases have nothing that does.
+_expecting = {}  # id of an optimizer -> (weak reference, thread) with new gradients
+# Distinguishes a nested backward() from the outer one; older releases cannot.
 _graph_task = getattr(torch._C, '_current_graph_task_id', None)
 
 
@@ -31,7 +31,7 @@ def note_wrapped(p, optimizer):
 
 
 def collect_garbage():
-    """In the first backward() after that: frees what no rank can reach any more."""
+    """In the first backward() after that: frees what is no longer reachable on any rank."""
     global may_find_garbage
     may_find_garbage = False
     gc.collect()
@@ -51,7 +51,7 @@ class _Callback:
         optimizer = self._optimizer()
         mine = _expecting.get(id(optimizer))
         if mine is None:
-            return  # the callback of another optimizer has ended it, or a nested backward()
+            return  # ended by another optimizer's callback or a nested backward()
         together = [key for key, each in _expecting.items() if each[1] == mine[1]]
         end_together([_expecting.pop(key)[0]() for key in together])
 
@@ -62,7 +62,7 @@ class _Callback:
 
 
 def expect(optimizer, last):
-    """Called within a backward() that has computed a gradient: its end will be told to the optimizer. last: what this gave the
+    """Called within a backward() that has computed a gradient: the optimizer is notified of its end. last: what this gave the
     last time."""
     thread = threading.get_ident()
     task = None if _graph_task is None else (_graph_task(), thread)
@@ -73,7 +73,7 @@ def expect(optimizer, last):
 
 
 def end_together(optimizers):
-    """All send their votes before the first one waits for other ranks, where the order may be another one."""
+    """All optimizers send their votes before the first one waits for other ranks, whose order may differ."""
     optimizers = sorted([optimizer for optimizer in optimizers if optimizer is not None], key=lambda each: each._hvd_number)
     first_error = None
     with torch.no_grad():
@@ -89,8 +89,8 @@ def end_together(optimizers):
 
 class Guard:
     """Watches a gradient that is not combined yet when backward() ends, since other ranks have not computed it. A script that
-    changes it before step() changes what is thrown away, or what is being sent: silently wrong numbers. While its memory
-    is under way, p.grad is a copy."""
+    changes it before step() would change data that is discarded, or that is being sent: silently wrong numbers. While its memory
+    is in flight, p.grad is a copy."""
 
     __slots__ = ('original', '_watched', '_version', '_norm')
 
@@ -114,5 +114,5 @@ class Guard:
         grad = p.grad
         if grad is not self._watched or grad._version != self._version:
             return False
-        norm = self._norm_of(grad)  # GradScaler's unscale_() on the CPU does not raise the version
+        norm = self._norm_of(grad)  # GradScaler's unscale_() on the CPU does not increment the version
         return norm == self._norm or norm != norm and self._norm != self._norm

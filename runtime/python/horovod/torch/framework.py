@@ -1,6 +1,6 @@
 """Tensors of torch as the operations of the runtime see them, and the one table of pending operations.
 
-Lies below mpi_ops (the functions of hvd) and autograd (their gradients), which both start collectives by it.
+Used by mpi_ops (the functions of hvd) and autograd (their gradients), which both start collectives through it.
 """
 
 import torch
@@ -26,7 +26,7 @@ for _name, _code in (('uint16', _library.UINT16), ('float8_e4m3fn', _library.FLO
     if hasattr(torch, _name):  # newer releases
         DTYPES[getattr(torch, _name)] = _code
 
-if not hasattr(torch.Tensor, 'is_cpu'):  # before 1.13, as it is since then
+if not hasattr(torch.Tensor, 'is_cpu'):  # before 1.13; the behaviour since then
     torch.Tensor.is_cpu = property(lambda tensor: tensor.device.type == 'cpu')
 
 
@@ -34,11 +34,11 @@ try:
     from torch.autograd.graph import increment_version as _increment_version  # newer releases
 except ImportError:
     def _increment_version(tensor):
-        tensor.detach().view(-1)[:0].zero_()  # changes nothing, and counts
+        tensor.detach().view(-1)[:0].zero_()  # a no-op that counts
 
 
-# What tensors have whose class only wraps others, as DTensor does, and has no memory of its own.
-_NO_DISPATCH = getattr(torch.Tensor, '__torch_dispatch__', None)  # None: a release that has no such classes
+# What tensors have whose class only wraps others, as DTensor does, and owns no memory.
+_NO_DISPATCH = getattr(torch.Tensor, '__torch_dispatch__', None)  # None: a release without such classes
 
 
 def cuda_index(tensor):
@@ -127,11 +127,11 @@ class Torch(_common_operations.Framework):
         return tensor.data_ptr()
 
     def note_written(self, tensor):
-        if not isinstance(tensor, torch.Tensor):  # gradients that an optimizer keeps together
+        if not isinstance(tensor, torch.Tensor):  # gradients that an optimizer processes together
             return
         try:
             _increment_version(tensor)
-        except RuntimeError:  # one that was made in inference mode has no versions
+        except RuntimeError:  # created in inference mode, hence without versions
             pass
 
     def empty_like(self, tensor):
@@ -165,7 +165,7 @@ class Torch(_common_operations.Framework):
         return current_stream(index).cuda_stream
 
     def follow(self, index, stream, results=()):
-        # A handle of 0 is the default stream, which torch.cuda.ExternalStream does not take.
+        # A handle of 0 is the default stream, which torch.cuda.ExternalStream does not accept.
         current = current_stream(index)
         if current.cuda_stream != stream:
             earlier = torch.cuda.ExternalStream(stream, index) if stream else torch.cuda.default_stream(index)

@@ -1,6 +1,6 @@
-"""Memory that PyTorch frees stays with the process, for as much as its gradients take, so that the next step has it at once.
+"""Memory that PyTorch frees stays with the process, for as much as its gradients take, so that the next step gets it at once.
 
-PyTorch asks malloc for each gradient anew. glibc gives a block of more than 32 MiB back to the kernel when it is freed, and
+PyTorch allocates each gradient again with malloc. glibc returns a block of more than 32 MiB to the kernel when it is freed, and
 the end of the heap as soon as some MiB of it are free. Every page that comes from there again is a page fault and 4 KiB of
 zeros: of the gradients of GPT-2, 76,000 of them in a step.
 """
@@ -11,9 +11,9 @@ import os
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _MOST = 2 ** 31 - 1  # that mallopt takes
-_DYNAMIC_MOST = 32 * 1024 * 1024  # up to where glibc raises its threshold by itself
-_BLOCK_HEAD = 4096  # more than malloc and alignment add to a block
-# A user who sets one of them has tuned malloc already.
+_DYNAMIC_MOST = 32 * 1024 * 1024  # the limit up to which glibc raises its threshold by itself
+_BLOCK_HEAD = 4096  # upper bound of what malloc and alignment add to a block
+# A user who sets one of these has tuned malloc already.
 _SET_BY_USER = ('MALLOC_TRIM_THRESHOLD_', 'MALLOC_MMAP_THRESHOLD_', 'MALLOC_TOP_PAD_', 'MALLOC_MMAP_MAX_')
 
 _kept = (0, 0)  # the largest block and the sum of blocks that malloc keeps now
@@ -24,7 +24,7 @@ def _is_tuned_by_user():
 
 
 def keep(sizes):
-    """Has malloc keep freed blocks from now on. It only ever keeps more than before. Nothing happens with another C library
+    """Has malloc keep freed blocks from now on. It never keeps less than before. Nothing happens with another C library
     than glibc, or when the environment tunes malloc.
 
     Args:
@@ -40,5 +40,5 @@ def keep(sizes):
     except (OSError, AttributeError):
         return
     mallopt(_M_MMAP_THRESHOLD, min(_MOST, max(_DYNAMIC_MOST, largest + _BLOCK_HEAD)))
-    # Twice, since what a forward pass leaves at the end of the heap is freed together with the gradients.
+    # Twice, since memory that a forward pass leaves at the end of the heap is freed together with the gradients.
     mallopt(_M_TRIM_THRESHOLD, min(_MOST, 2 * total + _DYNAMIC_MOST))

@@ -63,7 +63,7 @@ def _finish(pending):
     for handle, tensor, contiguous in pending:
         try:
             synchronize(handle)
-        except Exception as error:  # the other handles must not stay in flight
+        except Exception as error:  # must not leave the other handles in flight
             first_error = first_error or error
         else:
             if tensor is not None:
@@ -113,7 +113,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,
         description = (_Layout(optimizer, model), groups, state)
     description = broadcast_object(description, root_rank, name='optimizer_state')
     layout, root_groups, root_state = description
-    # All ranks must know, since those that are alike would wait for the others below.
+    # All ranks must know, since ranks that are alike would wait for the others below.
     ordered, own_groups, problem = _Layout(optimizer, model).in_order_of(layout, optimizer)
     _agree(problem is None, 'hvd.broadcast_optimizer_state needs the same parameters on all ranks, but {} on rank {}, and the '
            'root is rank {}.'.format(problem, rank(), root_rank), 'optimizer_state.agree')
@@ -172,7 +172,7 @@ class _Layout:
         if (len(mine), len(self.groups)) != (len(theirs), len(root.groups)):
             return params, optimizer.param_groups, 'there are {} parameters in {} groups instead of {} in {}'.format(
                 len(mine), len(self.groups), len(theirs), len(root.groups))
-        if not mine or mine[0][0] is None or theirs[0][0] is None:  # by their places
+        if not mine or mine[0][0] is None or theirs[0][0] is None:  # by position
             return params, optimizer.param_groups, next((
                 'parameter number {} has the shape {} instead of {}, perhaps since they are in another order, which names would '
                 'put right (model=)'.format(index, list(own), list(other))
@@ -212,9 +212,9 @@ def _create_state(optimizer, params, sparse):
     before = [(p, p.grad, p.detach().clone()) for p in params]
     try:
         for p in params:
-            # With an entry, since the SparseAdam of older releases cannot do without.
+            # With an entry, since SparseAdam of older releases requires one.
             p.grad = mpi_ops.sparse_zeros(p, 1, min(1, len(p))) if id(p) in sparse else gradient_memory.zeros(p)
-        # Not optimizer.step(): of a DistributedOptimizer that would exchange gradients, and a scheduler would count it.
+        # Not optimizer.step(): a DistributedOptimizer would exchange gradients, and a scheduler would count the step.
         wrapping.plain_step(optimizer)(optimizer)
     finally:
         with torch.no_grad():
@@ -251,9 +251,9 @@ def _agree(fine, sentence, name):
 
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
-    """Gives every rank a copy of the root's object.
+    """Broadcasts the root\'s object to every rank.
 
-    The object is pickled, by cloudpickle where that is installed.
+    The object is pickled, with cloudpickle if it is installed.
 
     Args:
         obj: Any object that can be pickled; looked at on the root only.
@@ -278,7 +278,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """Gives every rank the objects of all ranks.
 
-    The object is pickled, by cloudpickle where that is installed.
+    The object is pickled, with cloudpickle if it is installed.
 
     Args:
         obj: Any object that can be pickled.

@@ -1,7 +1,7 @@
 """Gradients that are views of buckets: DistributedOptimizer(gradient_as_bucket_view=True).
 
-The gradients of a bucket lie one behind the other, in one piece of memory for each type and device. As soon as autograd has
-made a gradient, its values move there and p.grad becomes a view of that place, which stays so until a script gives p.grad up.
+The gradients of a bucket are consecutive, in one piece of memory per type and device. As soon as autograd has
+made a gradient, its values move there and p.grad becomes a view of that place, until a script drops p.grad.
 The memory is exchanged as it is: nothing is packed before, unpacked or written back behind it.
 """
 
@@ -14,7 +14,7 @@ from horovod.torch.parameters import cut_by_bytes
 # Bytes of the parameters of a bucket. The first one is small, so that the exchange begins early.
 FIRST_BYTES = 1 << 20
 BUCKET_BYTES = 25 << 20
-_ALIGNMENT = 64  # bytes: of a line of the processor's caches, and more than kernels of a GPU need
+_ALIGNMENT = 64  # bytes: a cache line of the processor, and more than GPU kernels need
 
 
 def plan(parameters):
@@ -23,7 +23,7 @@ def plan(parameters):
 
 
 def _form_of(p):
-    """All that decides where the gradient of p lies in its bucket, and how."""
+    """Everything that determines the place and layout of p's gradient in its bucket."""
     return p.dtype, framework.device_of(p), p.shape, gradient_memory.travel_order(p)
 
 
@@ -35,20 +35,20 @@ def _described(tensor, order=gradient_memory.CONTIGUOUS):
 
 
 class GradientBucket:
-    """The memory of a bucket, made for the forms that its parameters have when the first gradient comes, and anew when one
+    """The memory of a bucket, made for the forms that its parameters have when the first gradient comes, and again when one
     of them has changed. `gradients` have a `parameter()` and their `place` among them."""
 
     def __init__(self, number, gradients):
-        # By its number, so that ranks whose buckets have other parameters get an error and do not wait for each other.
+        # Named by number, so that ranks whose buckets have other parameters get an error instead of waiting for each other.
         self.name = 'bucket.{}'.format(number)
         self.gradients = gradients
-        self.views = ()  # by place; not as autograd has views, so a script may detach_() them
+        self.views = ()  # by position; not views in autograd's sense, so a script may detach_() them
         self._forms = ()
         self._addresses = ()
         self._flats = ()
         self._apart = self._whole = ()  # descriptions of the views and of the flats
-        self._agreed = None  # the generation whose ranks all have this layout
-        self._made_in = {}  # index of a device -> the stream in which its memory was made
+        self._agreed = None  # the generation in which all ranks have this layout
+        self._made_in = {}  # index of a device -> the stream in which its memory was allocated
         self._streams = set()  # (index, stream) of all that use it
 
     def bring(self, gradient):
@@ -68,7 +68,7 @@ class GradientBucket:
 
     def gather(self, apart):
         """Has the gradients in their places, zeros for those that travel apart. Gives the tensors that are exchanged, and
-        their descriptions: the first time in a world each gradient by itself, which ranks compare, then the memory as a
+        their descriptions: the first time in a world each gradient separately, which ranks compare, then the memory as a
         whole."""
         away = [gradient for gradient in self.gradients if not self._is_home(gradient, gradient.parameter().grad)]
         if not all([self._fits(gradient) for gradient in away]):
@@ -91,7 +91,7 @@ class GradientBucket:
         self._agreed = _library.lib().hvd_generation()
 
     def _is_home(self, gradient, grad):
-        # The address, because a module that is converted gives the same tensor object other memory.
+        # Compares the address, because a module that is converted keeps the tensor object but gets other memory.
         return (self.views and grad is self.views[gradient.place]
                 and grad.data_ptr() == self._addresses[gradient.place])
 
@@ -99,7 +99,7 @@ class GradientBucket:
         return self._forms and self._forms[gradient.place] == _form_of(gradient.parameter())
 
     def _move(self, gradient, p):
-        """Copies p.grad to its place, and makes it the view of it where that is the same for a script."""
+        """Copies p.grad to its place, and makes it the view of it if that makes no difference to a script."""
         grad, view = p.grad, self.views[gradient.place]
         self._enter(p)
         view.copy_(grad.detach() if grad.layout is torch.strided else grad.detach().to_dense())

@@ -8,8 +8,8 @@ from horovod.common import registered
 from horovod.torch import mpi_ops
 
 CONTIGUOUS = 0
-# Bytes. Up to here reducing a gradient where it is takes hardly longer than reducing it at home (docs/benchmarks.md,
-# private and registered memory), and neither hook nor copy is needed.
+# Bytes. Up to this size reducing a gradient in private memory takes hardly longer than in registered memory (docs/benchmarks.md, private
+# and registered memory), and neither hook nor copy is needed.
 HOME_ABOVE = 64 * 1024
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
@@ -58,7 +58,7 @@ def bytes_of(dtype):
 
 
 def zeros_in_a_row(count, dtype, device):
-    """So many zeros: those of the processor in registered memory, where there is any."""
+    """This many zeros: host tensors in registered memory, if there is any."""
     if device.type == 'cpu' and dtype in mpi_ops._DTYPES:
         buffer = registered.allocate(count * bytes_of(dtype))
         if buffer is not None:
@@ -67,7 +67,7 @@ def zeros_in_a_row(count, dtype, device):
 
 
 def zeros(p):
-    """A gradient of zeros for p that is its own: in registered memory, where there is any, so that it is reduced where
+    """A gradient of zeros for p that is its own: in registered memory, if there is any, so that it is reduced where
     it is."""
     if p.device.type == 'cpu' and mpi_ops.size() > 1:
         tensor = GradientHome(p).tensor(p)
@@ -107,7 +107,7 @@ class GradientHome:
     def __init__(self, p):
         self._buffer = None
         self._idle_references = 0
-        self._address = None  # of the tensor that it was lent to last, and its strides
+        self._address = None  # of the tensor it was last lent to, and its strides
         self._strides = None
         self.description = None  # that tensor's type and shape, as it travels
         self._dtype = p.dtype
@@ -128,9 +128,9 @@ class GradientHome:
         return sys.getrefcount(self._buffer)
 
     def tensor(self, p):
-        """A tensor over the home with the strides of p, or None when there is no such memory. When somebody still has
+        """A tensor over the home with the strides of p, or None if there is no such memory. If there is still a reference to
         the last tensor, say a script that compares p.grad with that of an earlier step, that one keeps its memory and
-        this one gets new: no gradient changes behind anybody's back."""
+        this one gets new memory, so that no gradient changes unexpectedly."""
         order = memory_order(p)
         if self._unavailable or order is None:
             return None
@@ -139,7 +139,7 @@ class GradientHome:
             if self._buffer is None:
                 self._unavailable = True
                 return None
-            # A tensor made by frombuffer holds one reference more until its storage is gone.
+            # A tensor made by frombuffer holds one more reference until its storage is gone.
             self._idle_references = self._references()
             self._address = registered.address(self._buffer)
         tensor = self._over_buffer(order)

@@ -1,8 +1,8 @@
 """Process sets for the groups of torch.distributed.
 
 All ranks of the world have to take part when a process set is registered, but c10d calls a backend only on the members of a group, and
-two ranks that send and receive ask nobody. So each rank has a thread that waits at c10d's store for the ranks of the next set and registers it
-with the others; whoever needs a set writes them there. The numbers of the requests are the order for all ranks.
+two ranks that send and receive ask no other rank. So each rank has a thread that waits at c10d's store for the ranks of the next set and registers it
+with the others; a rank that needs a set writes them there. The numbers of the requests are the order for all ranks.
 """
 
 import atexit
@@ -20,7 +20,7 @@ from horovod.common import _library
 _FOR_GOOD = datetime.timedelta(days=30)
 _STOP = 'stop'
 _STOP_S = 5
-_SERVER_END_S = 1  # where the script keeps the server, it does not end
+_SERVER_END_S = 1  # if the script holds the server, it does not end
 _POLL_S = 0.02
 _MEETING_S = 1800.0
 _ANSWER_S = 2.0  # rank 0 says who is missing
@@ -137,10 +137,10 @@ class Members:
         atexit.unregister(self.stop)
         try:
             self._writer.set(self._key(self._rank, number), _STOP)
-        except Exception:  # the store is gone, and the thread with it
+        except Exception:  # the store has closed, and the thread has ended
             pass
         self._thread.join(_STOP_S)
-        self._reader = self._writer = None  # on rank 0 they keep the store's server, whose port the next init_process_group wants
+        self._reader = self._writer = None  # on rank 0 they keep the store's server alive, whose port the next init_process_group needs
 
     def await_end_of_server(self):
         """Another init_process_group may follow, and must not meet the store's server that rank 0 is about to end: it would wait there
@@ -172,7 +172,7 @@ class Members:
     def _serve(self):
         while True:
             with self._changed:
-                if self._is_stopped:  # while a set was registered: stop() has left its word in a place that is read already
+                if self._is_stopped:  # while a set was registered: stop() has written to a place that was already read
                     return
                 key = self._key(self._rank, self._next)
             try:

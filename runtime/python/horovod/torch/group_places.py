@@ -11,7 +11,7 @@ import uuid
 import torch.distributed as dist
 
 _OF_LAUNCHERS = (('HOROVOD_RANK', 'HOROVOD_SIZE'), ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE'),
-                 ('SLURM_PROCID', 'SLURM_STEP_NUM_TASKS'), ('PMI_RANK', 'PMI_SIZE'))  # that hvd.init() knows
+                 ('SLURM_PROCID', 'SLURM_STEP_NUM_TASKS'), ('PMI_RANK', 'PMI_SIZE'))  # variables that hvd.init() knows
 _STATED = ('HOROVOD_RANK', 'HOROVOD_SIZE', 'HOROVOD_LOCAL_RANK', 'HOROVOD_LOCAL_SIZE', 'HOROVOD_HOSTNAME', 'HVD_JOB',
            'HOROVOD_GLOO_RENDEZVOUS_ADDR', 'HOROVOD_GLOO_RENDEZVOUS_PORT', 'HOROVOD_CONTROLLER', 'HOROVOD_CPU_OPERATIONS',
            'OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE')  # the last two would contradict the first
@@ -19,13 +19,13 @@ _STATED = ('HOROVOD_RANK', 'HOROVOD_SIZE', 'HOROVOD_LOCAL_RANK', 'HOROVOD_LOCAL_
 
 _JOB = 'torch-'  # jobs that are named here
 
-# (name of the job, rank, hosts, variables) of the last world: where the same ranks meet again, they keep the agent and the memory that they
-# share through it.
+# (name of the job, rank, hosts, variables) of the last world: if the same ranks meet again, they keep the agent and the memory shared
+# through it.
 _last = None
 
 
 def _host():
-    """Ranks share memory where all of this is equal."""
+    """Ranks share memory if all of this is equal."""
     parts = [os.environ.get('HOROVOD_HOSTNAME') or socket.gethostname(), str(os.getuid())]
     for path in ('/proc/sys/kernel/random/boot_id', '/proc/self/ns/net', '/proc/self/ns/pid', '/proc/self/ns/user'):
         try:
@@ -52,14 +52,14 @@ def variables_of(rank, hosts):
         if host not in different:
             different.append(host)
     name = hosts[rank][0]
-    if len([host for host in different if host[0] == name]) > 1:  # containers of one name
+    if len([host for host in different if host[0] == name]) > 1:  # containers with the same name
         name = '{}-{}'.format(name, different.index(hosts[rank]))
     return {'HOROVOD_RANK': str(rank), 'HOROVOD_SIZE': str(len(hosts)), 'HOROVOD_LOCAL_RANK': str(ours.index(rank)),
             'HOROVOD_LOCAL_SIZE': str(len(ours)), 'HOROVOD_HOSTNAME': name}
 
 
 class Places:
-    """Sets the variables by which this rank of `size` joins the runtime's world, where no launcher has. They stay, so that hvd.init()
+    """Sets the variables by which this rank of `size` joins the runtime's world, if no launcher has set them. They stay, so that hvd.init()
     after the end of the group finds the same ranks, which share memory by now.
 
     turn: How many worlds there were at this store before.
@@ -94,7 +94,7 @@ class Places:
 
     @staticmethod
     def _summary(agree, hosts, jobs, address):
-        """What rank 0 says to all; {}: the launcher has said it."""
+        """What rank 0 sends to all; {}: the launcher has sent it."""
         global _last
         if all(agree):
             return {}
@@ -106,7 +106,7 @@ class Places:
                 return {'refusal': 'the backend hvd cannot find the ranks on other hosts, because the store of init_process_group is no '
                                    'TCPStore; use init_method="env://" or "tcp://HOST:PORT", or start the script with hvdrun.'}
             from horovod.runner.http.http_server import RendezvousServer
-            server = RendezvousServer()  # for as long as the process: its thread keeps it
+            server = RendezvousServer()  # for the life of the process: its thread holds it
             variables.update({'HOROVOD_GLOO_RENDEZVOUS_ADDR': address, 'HOROVOD_GLOO_RENDEZVOUS_PORT': str(server.start())})
         return {'variables': variables, 'hosts': hosts}
 

@@ -1,8 +1,8 @@
-"""Collectives of the backend `hvd` of torch.distributed that are under way.
+"""Collectives in flight of the backend `hvd` of torch.distributed.
 
 An Operation has the handle of the runtime and the tensors that it keeps alive. It ends once, in whichever thread comes first: one that
-waits, or the completing thread, which ends those whose future somebody has asked for (DistributedDataParallel asks for all) and those
-that nobody waits for. A Work is what c10d and scripts hold of it.
+waits, or the completing thread, which completes those whose future was requested (DistributedDataParallel requests all) and those
+that no thread waits for. A Work is the reference to it that c10d and scripts hold.
 """
 
 import atexit
@@ -22,15 +22,15 @@ from horovod.common import _library
 
 # c10d's kNoTimeout and kUnsetTimeout.
 _NO_LIMIT = (datetime.timedelta(0), datetime.timedelta(milliseconds=-1))
-# The runtime's own limit comes first: its sentence names the ranks that are missing.
+# The runtime's own limit expires first: its message names the missing ranks.
 GRACE_S = 10.0
 _STOP_S = 5
-# A script that drops a Work waits for so long in its place, once.
+# In place of a script that drops a Work, waits this long, once.
 _DROPPED_MS = 10000
 
 
 def seconds_of(timeout):
-    """Of a timedelta of c10d; None where it sets no limit of its own."""
+    """Of a timedelta of c10d; None if it sets no limit of its own."""
     if timeout is None or timeout in _NO_LIMIT:
         return None
     return timeout.total_seconds()
@@ -57,7 +57,7 @@ class Operation:
             the order of their numbers (`lane`).
     """
 
-    patience_ms = _DROPPED_MS  # of all: for how long drop() may still wait
+    patience_ms = _DROPPED_MS  # total: how long drop() may still wait
 
     def __init__(self, group, number, what, handle, outputs, kept=None, finish=None, room=None, slots=None, names=1):
         self.group = group
@@ -69,8 +69,8 @@ class Operation:
         self.finish = finish
         self.room = room
         self.error = None
-        self.is_error_known = False  # the script has got it, or will
-        self.addresses = ()  # of the memory that it uses
+        self.is_error_known = False  # the script has it, or will get it
+        self.addresses = ()  # bytes of the memory it uses
         self._slots = slots
         self._slot = number % names
         if slots is not None:
@@ -107,17 +107,17 @@ class Operation:
 
     def get_future(self):
         if self.future is None and self.handle is not None and _completer.is_this_thread():
-            # A callback of another future, in the thread that completes this one: it may wait for it, or have others wait.
+            # A callback of another future, in the thread that completes this one: it may wait for it, or make others wait.
             try:
                 self.end(deadline_of(self.group.limit_s), self.group.limit_s)
-            except RuntimeError:  # it is late, and the future has the error
+            except RuntimeError:  # it came too late, and the future has the error
                 pass
         self.is_error_known = True
         with _futures:
             is_new = self.future is None
             if is_new:
                 self._over = torch.futures.Future()
-                # C++ would take an exception that is set in a future for its value. One that a callback raises is an error there, too.
+                # C++ would treat an exception set in a future as its value. One raised by a callback is an error there, too.
                 self.future = self._over.then(lambda _: self._outcome())
             is_over = self.handle is None
         if is_over:
@@ -133,12 +133,12 @@ class Operation:
 
     def drop(self):
         """Nobody can wait for it any more, so this does: what the script does next may read the result. Other backends finish meanwhile, more
-        often than not. After _DROPPED_MS, which may be this rank's fault, the completing thread goes on with it."""
+        often than not. After _DROPPED_MS, which may be this rank's fault, the completing thread continues it."""
         if self.handle is not None and self.future is None:
             patience_ms = 0 if _completer.is_this_thread() else Operation.patience_ms
             try:
                 is_over = self.end_within(patience_ms, None, None)
-            except RuntimeError:  # error has it
+            except RuntimeError:  # stored in self.error
                 is_over = True
             if not is_over:
                 self.complete_later()
@@ -146,7 +146,7 @@ class Operation:
                 Operation.patience_ms = 0
                 self._warn('goes on, {:g} s after the script dropped its work without a wait(): what the script reads now may not be the '
                           'result. Keep what a call with async_op=True returns, and wait() for it.'.format(_DROPPED_MS / 1000))
-        # After others the group cannot be used any more, and each call says why.
+        # After other errors the group is unusable, and each call reports why.
         if self.error is not None and not self.is_error_known and getattr(self.error, 'is_disagreement', True):
             self._warn('failed, and the script dropped its work without a wait(): {}'.format(self.error))
 
@@ -179,7 +179,7 @@ class Operation:
         """Waits for so long alone; whether it is over. Raises as end() does."""
         if self.handle is None:
             return True
-        if not self.lock.acquire(timeout=patience_ms / 1000):  # another thread waits for it, and will end it
+        if not self.lock.acquire(timeout=patience_ms / 1000):  # another thread waits for it, and will complete it
             return self.handle is None
         try:
             return self.handle is None or self._wait_locked(deadline, limit, patience_ms)
@@ -219,13 +219,13 @@ class Operation:
                     self.finish()
                 else:
                     self.finish(room)
-            except Exception as failure:  # what the other ranks gave is not what was expected
+            except Exception as failure:  # the other ranks sent something unexpected
                 error = failure
         self.finish = self.kept = None
         self.error = error
         if error is not None:
             self.group.note_failure(error)
-        if self._slots is not None:  # before anybody sees that it is over: the name is free
+        if self._slots is not None:  # before its completion is visible: the name is free
             self._slots[self._slot] = None
         with _futures:
             self.handle = None
@@ -251,11 +251,11 @@ class Operation:
 
 
 class Work(_C10dWork):
-    """What c10d and scripts hold of an operation.
+    """The reference to an operation that c10d and scripts hold.
 
     Args:
         operation: The operation.
-        is_awaited: Whether its result matters to the rank: to drop it waits for it. False for messages that are sent.
+        is_awaited: Whether its result matters to the rank: dropping it waits for it. False for messages that are sent.
     """
 
     def __init__(self, operation, is_awaited=True):
@@ -263,7 +263,7 @@ class Work(_C10dWork):
         self.operation = operation
         self._is_awaited = is_awaited
 
-    def __del__(self, is_finalizing=sys.is_finalizing):  # at the end of the interpreter the names of this module are gone
+    def __del__(self, is_finalizing=sys.is_finalizing):  # at interpreter exit the names of this module are gone
         operation = self.operation
         if is_finalizing() or operation.handle is None and operation.error is None:
             return
@@ -360,14 +360,14 @@ class _Completer:
     nothing else, and no sooner where they computed meanwhile, which is what backward() does.
     """
 
-    _LONE_MS = 20  # with one lane; an operation of another one that comes in between waits for so long
+    _LONE_MS = 20  # with one lane; how long another lane's operation that arrives in between waits
     _TURN_MS = 1  # with several
-    _UNAWAITED_S = 0.02  # an operation that no thread waits for by then is this one's
+    _UNAWAITED_S = 0.02  # this thread takes over operations that no thread waits for by then
 
     def __init__(self):
         self._queue = queue.SimpleQueue()
         self._watched = collections.deque()  # (weak reference, since when)
-        self._rests = True  # it sleeps until something comes
+        self._rests = True  # it sleeps until there is work
         self._thread = None
         self._lock = threading.Lock()
 
@@ -380,7 +380,7 @@ class _Completer:
         self._queue.put((operation, deadline_of(operation.group.limit_s)))
 
     def watch(self, operation):
-        """As add(), once no thread waits for it for a while. Other backends end by themselves what a script starts, too."""
+        """As add(), once no thread waits for it for a while. Other backends also complete what a script starts without a wait."""
         self._watched.append((weakref.ref(operation), time.monotonic()))
         if self._rests:
             self._begin()
@@ -468,7 +468,7 @@ class _Completer:
             try:
                 if not operation.end_within(patience_ms, deadline, operation.group.limit_s):
                     return False
-            except RuntimeError:  # it is late, and its future has the error
+            except RuntimeError:  # it came too late, and its future has the error
                 pass
             del lane[0]
             operation, patience_ms = None, 0
@@ -480,5 +480,5 @@ _completer = _Completer()
 
 
 def watch(operation):
-    """Has the completing thread end an operation that no thread waits for."""
+    """Has the completing thread complete an operation that no thread waits for."""
     _completer.watch(operation)

@@ -79,7 +79,7 @@ def _wants_gradient(*tensors):
     return False
 
 
-# Newer releases want to be told; the indices come from sparse tensors.
+# Newer releases require this argument; the indices come from sparse tensors.
 _UNCHECKED = {'check_invariants': False} if hasattr(torch.sparse, 'check_sparse_tensor_invariants') else {}
 
 
@@ -98,7 +98,7 @@ def sparse_zeros(p: torch.Tensor, sparse_dim: int, entries: int = 0) -> torch.Te
                                    **_UNCHECKED)
 
 
-# SparseAdam of PyTorch 1 cannot read a gradient without entries, but for the form that zero_grad() gives one.
+# SparseAdam of PyTorch 1 cannot read an empty gradient, except in the form that zero_grad() gives it.
 _one = torch.zeros(1, 1, device='cpu')
 _DENSE_DIMENSIONS_NEED_ENTRIES = _one.sparse_mask(sparse_zeros(_one, 1).coalesce())._values().dim() != 2
 
@@ -130,7 +130,7 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
 
     Args:
         tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -167,7 +167,7 @@ def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name:
     Args:
         tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank. It is
             overwritten with the result.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -196,7 +196,7 @@ def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Option
 
     Args:
         tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -236,7 +236,7 @@ def allreduce_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optio
     Args:
         tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank. It is
             overwritten with the result.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -269,7 +269,7 @@ def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[b
         tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one, in the same order
             on every rank: members are matched by their places. Each has the same shape and dtype on
             every rank; the dtypes of the members may differ.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -303,7 +303,7 @@ def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[
         tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
             shape and dtype on every rank; the dtypes of the members may differ. They are
             overwritten with the results.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -337,7 +337,7 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
         tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one, in the same order
             on every rank: members are matched by their places. Each has the same shape and dtype on
             every rank; the dtypes of the members may differ.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -376,7 +376,7 @@ def grouped_allreduce_(tensors: Sequence[torch.Tensor], average: Optional[bool] 
         tensors: A list of dense, contiguous tensors on the CPU or one GPU, at least one. Each has the same
             shape and dtype on every rank; the dtypes of the members may differ. They are
             overwritten with the results.
-        average: Deprecated: True stands for op=hvd.Average, False for op=hvd.Sum. Cannot be
+        average: Deprecated: True means op=hvd.Average, False op=hvd.Sum. Cannot be
             combined with op.
         name: Matches the calls of the ranks. Unique among the operations that are in flight. None:
             unnamed calls are matched in the order in which each rank makes them.
@@ -599,7 +599,7 @@ def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] =
 
 def broadcast(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """Gives every rank a copy of the root's tensor. Differentiable.
+    """Broadcasts the root\'s tensor to every rank. Differentiable.
 
     Args:
         tensor: A dense, contiguous tensor on the CPU or a GPU. The same shape and dtype on every rank.
@@ -743,9 +743,9 @@ def reducescatter_async(tensor: torch.Tensor, name: Optional[str] = None, op: in
 def reducescatter(tensor: torch.Tensor, name: Optional[str] = None, compression: Type[Compressor] = Compression.none,
                   op: int = Average, process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0) -> torch.Tensor:
-    """Combines the tensors of all ranks and gives each rank a share of the rows. Differentiable.
+    """Combines the tensors of all ranks and scatters the rows of the result. Differentiable.
 
-    Dimension 0 is shared equally; where that is not possible the first ranks get one row more.
+    Dimension 0 is shared equally; if that is not possible, the first ranks get one more row.
 
     Args:
         tensor: A dense, contiguous tensor on the CPU or a GPU. At least one dimension; the same shape and
@@ -850,9 +850,9 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] =
 
 
 def join(device: int = -1) -> int:
-    """Says that this rank has no more data and waits until every rank has said so.
+    """Announces that this rank has no more data and waits until every rank has announced the same.
 
-    Meanwhile the allreduces of the other ranks go on without this one, which brings zeros to sums
+    Meanwhile the allreduces of the other ranks continue without this one, which contributes zeros to sums
     and averages and is left out of Min, Max and Product. Other collectives raise
     HorovodInternalError.
 

@@ -2,12 +2,12 @@
 
 Each large gradient has a home in registered memory, where the ranks of a host reduce it in place. A hook on the parameter
 copies the incoming gradient there and hands autograd the copy, which becomes p.grad, so that the framework's own
-buffer is free at once (GradientHome). Small ones, and whatever stands in the way of that, such as a p.grad that is set
+buffer is free at once (GradientHome). Small ones, and any that cannot be handled that way, such as a p.grad that is set
 already, create_graph, compression, or odd strides, are reduced where they are, at the price of a copy in the runtime.
 The smallest of neighbours travel together (small_together).
 
 At the end of each backward() the ranks agree which gradients all of them have computed (agreement.py). Those are combined when
-backward() returns. The others stay under way, watched by a Guard, until step() or synchronize().
+backward() returns. The others stay in flight, watched by a Guard, until step() or synchronize().
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from horovod.torch.compression import Compressor
 
     class WrappedOptimizer(torch.optim.Optimizer):
-        """What DistributedOptimizer() gives: the optimizer itself, with these besides."""
+        """What DistributedOptimizer() returns: the optimizer itself, with these additional methods."""
 
         def synchronize(self) -> None: ...
         def skip_synchronize(self) -> ContextManager[Any]: ...
@@ -54,7 +54,7 @@ class _Exchange:
     def __init__(self, group, handle, wait=None, bucket=None):
         self.group = group
         self.handle = handle  # None for a sparse one
-        self.wait = wait  # gives the combined gradient of a sparse one
+        self.wait = wait  # returns the combined gradient of a sparse one
         self.bucket = bucket  # of which they are views
 
 
@@ -71,30 +71,30 @@ class _Gradient:
         self.parameter = weakref.ref(p)
         self.name = name
         self.delay = delay  # backward passes until it is exchanged
-        self.is_combined = False  # in this step, since autograd added to it last
+        self.is_combined = False  # in this step, since autograd last added to it
         self.follows = False  # that of another optimizer, which is combined first
         self.guard = None  # while it is not combined after the end of backward()
         self.home = None  # its registered memory
-        self.form = None  # of the last one that travelled where it was
-        self.group = (self,)  # those that are exchanged together
-        self.bucket = None  # of which they are views, and the place in it
+        self.form = None  # of the last one that was exchanged in place
+        self.group = (self,)  # the gradients exchanged together
+        self.bucket = None  # the buffer of which it is a view, and its offset there
         self.place = 0
         self.stream = None  # of a group on a device: where this one was ready
-        self.request = None  # of a group's first one: (what describes their tensors, number of the set, prepared request, group)
-        self.exchange = None  # under way
-        self.tensor = None  # that the runtime works on meanwhile; None for a sparse one
+        self.request = None  # of a group's first one: (description of the tensors, number of the set, prepared request, group)
+        self.exchange = None  # in flight
+        self.tensor = None  # in use by the runtime meanwhile; None for a sparse one
         self.context = None  # of its compression
-        self.sparse_dim = None  # of its gradients, where they are sparse
+        self.sparse_dim = None  # of its gradients, if they are sparse
         self.hook = None  # of the parameter, after accumulation
         self.lost_hook = None  # of the parameter: whether the hook after accumulation is gone
-        self.last = None  # weak reference to the one that was combined last, where adding to it is a fault
+        self.last = None  # weak reference to the one that was combined last, to which nothing may be added
 
     def forget_exchange(self):
         self.exchange = self.tensor = self.context = None
 
 
 class _DistributedOptimizer:
-    """The class that DistributedOptimizer() puts in front of the class of the optimizer it wraps."""
+    """The class that DistributedOptimizer() derives from the class of the optimizer it wraps."""
 
     def _hvd_setup(self, named_parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
                    groups, sparse_as_dense, process_set, gradient_as_bucket_view):
@@ -108,18 +108,18 @@ class _DistributedOptimizer:
         self._parameter_names = names_of(self.param_groups, named_parameters)
         self._has_names = named_parameters is not None
         self._gradients = {}  # p -> _Gradient, in the order of param_groups
-        self._under_way = {}  # _Exchange -> None, in the order in which they were submitted
-        self._incomplete = set()  # the first ones of groups that wait for some of their gradients
+        self._under_way = {}  # _Exchange -> None, in order of submission
+        self._incomplete = set()  # the first gradients of groups that wait for some of their members
         self._hvd_number = next(_numbers)  # in the order of wrapping
         self._agreement = None
-        self._backward = None  # in which a gradient came last
+        self._backward = None  # the thread in which a gradient came last
         self._has_failed = False  # the last backward(), by an exception
-        self._rest = None  # of a round: (exchanges that are waited for, tuples of gradients, whether the step is complete then)
+        self._rest = None  # of a round: (exchanges to wait for, tuples of gradients, whether the step is complete then)
         self._by_name = ()  # all gradients
         self._hooks = []
         self._synchronized = False
         self._should_synchronize = True
-        # In an elastic job the ranks that are there, and which of them are in the set, change from world to world.
+        # In an elastic job the existing ranks, and which of them are in the set, change from world to world.
         self._elastic = _native.is_elastic()
         self._hooked = self._elastic or (process_set.included() and size() > 1)
         if self._hooked:
@@ -131,7 +131,7 @@ class _DistributedOptimizer:
                     self._place_of_agreement()  # all ranks wrap their optimizers in the same order
 
     def _hvd_release(self):
-        """Lets go of the parameters, before they are adopted anew."""
+        """Releases the parameters before they are adopted again."""
         begun = self._has_uncombined() or any([gradient.is_combined for gradient in self._gradients.values()])
         if begun and not self._elastic:
             raise ValueError('This optimizer is being wrapped again between backward() and step(), and would exchange the '
@@ -160,7 +160,7 @@ class _DistributedOptimizer:
         """The names of all parameters, and in brackets those that are exchanged together, in an order that is the same on all
         ranks if they are."""
         names = {p: gradient.name for p, gradient in self._gradients.items()}
-        # In an elastic job a gradient gets the name that it travels under when it is used.
+        # In an elastic job the name of a gradient is assigned when it is used.
         name_of = (lambda gradient: gradient.name) if self._elastic else self._travel_name
         entries, written = [], set()
         for p in in_name_order(names, names) if self._has_names else names:
@@ -179,7 +179,7 @@ class _DistributedOptimizer:
             return self._hooked
         return self.process_set.process_set_id is not None and self.process_set.included()
 
-    # ---- names that scripts know from Horovod; copies, for reading
+    # ---- names known from Horovod; copies, for reading
 
     @property
     def _requires_update(self):
@@ -196,7 +196,7 @@ class _DistributedOptimizer:
     # ---- hooks
 
     def _adopt_parameters(self):
-        """Hooks every parameter that wants gradients now and had none of our hooks so far: all at construction,
+        """Adds hooks to every parameter that requires gradients now and has none of our hooks yet: all at construction,
         later those that were unfrozen or added with add_param_group()."""
         adopted = []
         for i, group in enumerate(self.param_groups):
@@ -213,7 +213,7 @@ class _DistributedOptimizer:
                 elif gradient.lost_hook is not None and gradient.lost_hook(p):
                     self._hooks.remove(gradient.hook)
                     remove_hooks([gradient.hook])
-                    gradient.hook = None  # or the new one would be on the same node
+                    gradient.hook = None  # otherwise the new one would be on the same node
                     self._hook_after(p, gradient)
                     adopted.append(gradient)
         if adopted:
@@ -222,7 +222,7 @@ class _DistributedOptimizer:
 
     def _follows(self, p, gradient):
         """Whether another optimizer has this parameter, too, and combines its gradient first. This one then combines what is the
-        same on all ranks, which changes an average no more."""
+        same on all ranks, which does not change an average any more."""
         reference, owner = _owners.get(id(p), (None, None))
         owner = owner() if reference is not None and reference() is p else None
         if owner is self:
@@ -271,7 +271,7 @@ class _DistributedOptimizer:
         p = gradient.parameter()
         if p is None or grad is None or p.grad is not None:
             return None
-        # With grad mode on, the gradient is itself part of a graph (create_graph).
+        # With grad mode on, the gradient itself is part of a graph (create_graph).
         if torch.is_grad_enabled() or not self._takes_part():
             return None
         home = gradient.home
@@ -299,7 +299,7 @@ class _DistributedOptimizer:
         if gradient.bucket is not None:
             gradient.bucket.bring(gradient)
         if len(gradient.group) > 1:
-            gradient.stream = framework.place_of_work(p)  # not always that of the last one, in which the group is submitted
+            gradient.stream = framework.place_of_work(p)  # not always the stream of the last one, in which the group is submitted
         if gradient.delay == 0:
             (self._agreement or self._agreement_now()).is_complete = False
             self._backward = end_of_backward.expect(self, self._backward)
@@ -320,7 +320,7 @@ class _DistributedOptimizer:
     def _submit_ready(self, group):
         try:
             self._submit(group)
-        except mpi_ops.HorovodInternalError:  # the world has ended; the next one computes these anew
+        except mpi_ops.HorovodInternalError:  # the world has ended; the next one computes these again
             for gradient in group:
                 if gradient.exchange is None:
                     gradient.delay = self.backward_passes_per_step
@@ -363,7 +363,7 @@ class _DistributedOptimizer:
         if p.grad._nnz() or gradient.sparse_dim is None:
             gradient.sparse_dim = p.grad.sparse_dim()
         else:
-            p.grad = self._zeros(gradient)  # torch gives a gradient that it sets to zero other sparse dimensions
+            p.grad = self._zeros(gradient)  # a gradient that torch sets to zero gets other sparse dimensions
         wait = mpi_ops.sparse_allreduce_async(p.grad, 'allreduce.{}'.format(self._travel_name(gradient)), self.op,
                                               self.process_set)
         self._begin(_Exchange((gradient,), None, wait))
@@ -381,7 +381,7 @@ class _DistributedOptimizer:
         self._begin(_Exchange(group, handle))
 
     def _describe(self, gradient, grad):
-        """Sets the tensor that travels for a gradient, and gives its type and shape."""
+        """Sets the tensor that is sent for a gradient, and returns its type and shape."""
         home, form = gradient.home, gradient.form
         if home is not None and home.holds(grad):
             gradient.tensor = grad
@@ -395,7 +395,7 @@ class _DistributedOptimizer:
         return description
 
     def _submit_bucket(self, bucket, dense, sparse):
-        """All of the bucket travels, whatever gradients this rank has, since others may have more."""
+        """The whole bucket is sent, whatever gradients this rank has, since others may have more."""
         tensors, described = bucket.gather(sparse)
         addresses = []
         for tensor in tensors:
@@ -408,7 +408,7 @@ class _DistributedOptimizer:
         self._begin(_Exchange(dense, handle, bucket=bucket))
 
     def _travelling(self, p, grad):
-        """The data that the runtime gets for a gradient that is not at home: a tensor that it may write to, the context of
+        """The data that the runtime gets for a gradient outside its home: a tensor that it may write to, the context of
         the compression, and the tensor's description."""
         grad = grad.detach()
         if grad.layout != torch.strided:
@@ -422,7 +422,7 @@ class _DistributedOptimizer:
         return tensor, ctx, (dtype, gradient_memory.memory_shape(tensor.shape, order))
 
     def _form_of(self, grad, travelling, description):
-        """The form of gradients that travel as they are, which need not be examined again; None for any other."""
+        """The form of gradients that are sent as they are, which need not be examined again; None for any other."""
         if self._compression is not NoneCompressor or grad.layout != torch.strided or grad.requires_grad:
             return None
         if travelling.data_ptr() != grad.data_ptr():
@@ -446,7 +446,7 @@ class _DistributedOptimizer:
 
     @staticmethod
     def _members_of(group):
-        """What tells the gradients of a group apart, of which all but the first travel without their names."""
+        """What distinguishes the gradients of a group, of which all but the first are sent without their names."""
         return [gradient.name for gradient in group] if len(group) > 1 or group[0].bucket is not None else None
 
     def _exchange_name(self, group):
@@ -500,19 +500,19 @@ class _DistributedOptimizer:
     def _write_back(self, p, tensor, ctx):
         grad = p.grad
         if grad is tensor:
-            return  # it was reduced where it is
+            return  # it was reduced in place
         reduced = self._compression.decompress(tensor, ctx)
         if grad is None:
             p.grad = reduced
         elif grad.layout != torch.strided:
             p.grad = reduced.to_sparse(grad.sparse_dim())
-        elif reduced.data_ptr() != grad.data_ptr():  # else it was reduced where it is
+        elif reduced.data_ptr() != grad.data_ptr():  # otherwise it was reduced in place
             grad.copy_(reduced)
 
     def synchronize(self):
         """Waits until the gradients of all ranks are combined, with zeros for those that this rank does not have.
 
-        Mostly they are when backward() returns. They are not where another rank has not computed a gradient
+        Usually they are when backward() returns. They are not if another rank has not computed a gradient
         in that backward(): there, call this before you read or change gradients, and then step() within
         skip_synchronize(). All ranks have to call it."""
         if self._takes_part():
@@ -521,7 +521,7 @@ class _DistributedOptimizer:
         self._synchronized = True
 
     def _synchronize(self):
-        self._has_failed = False  # what there is takes part
+        self._has_failed = False  # whatever exists is exchanged
         self._resume()
         self._adopt_parameters()
         if not self._gradients or self._agreement_now().is_complete:
@@ -536,8 +536,8 @@ class _DistributedOptimizer:
         self._agreement.is_complete = True
 
     def _drop_what_failed(self, error):
-        """Where the ranks cannot agree, mostly since the world has ended, the gradients are computed anew, perhaps in another world: an
-        optimizer that is no part of an elastic state is not told of that."""
+        """If the ranks cannot agree, usually because the world has ended, the gradients are computed again, perhaps in another world: an
+        optimizer that is not part of an elastic state is not notified of that."""
         if self._agreement.is_refused:
             self._abandon()
         self._finish_all(error, write=False)
@@ -546,7 +546,7 @@ class _DistributedOptimizer:
     # ---- agreement
 
     def _agreement_now(self):
-        """The agreement, over the parameters that are there now."""
+        """The agreement, over the current parameters."""
         if self._agreement is None:
             this = weakref.ref(self)
             self._agreement = agreement.Agreement(lambda: this()._place_of_agreement(), self.process_set)
@@ -633,7 +633,7 @@ class _DistributedOptimizer:
         return -1 if gradient.sparse_dim is None else -1 - gradient.sparse_dim
 
     def _agree(self, kind):
-        """Ends the round that has begun, and has others until all that may be combined now is combined."""
+        """Ends the round that has begun, and holds more until everything that may be combined now is combined."""
         agreed, rounds = self._agreement, 1
         try:
             while True:
@@ -653,7 +653,7 @@ class _DistributedOptimizer:
             self._close_round()
 
     def _close_round(self):
-        if self._rest is None and self._agreement.unfinished is None:  # else _resume() does it
+        if self._rest is None and self._agreement.unfinished is None:  # otherwise _resume() does it
             self._agreement.close()
 
     def _outcome_of(self, agreed):
@@ -674,7 +674,7 @@ class _DistributedOptimizer:
             self._flush(outcome)
 
     def _resume(self):
-        """Ends a round that a signal handler has left by an exception, such as Ctrl-C's: the other ranks have acted on it."""
+        """Ends a round that a signal handler has interrupted by an exception, such as Ctrl-C's: the other ranks have acted on it."""
         if self._agreement is None or self._rest is None and self._agreement.unfinished is None:
             return
         if not self._agreement.is_of_this_world():
@@ -691,7 +691,7 @@ class _DistributedOptimizer:
         """Exchanges what the ranks agreed to, all in the same way, and waits for it."""
         first_error = None
         if outcome.alike and not self._incomplete and 0 not in outcome.present and None not in [
-                gradient.exchange for gradient in self._by_name]:  # mostly
+                gradient.exchange for gradient in self._by_name]:  # the usual case
             ready_groups, left, exchanges = [], False, dict(self._under_way)
         else:
             ready_groups, left = self._ready_groups(outcome)
@@ -707,7 +707,7 @@ class _DistributedOptimizer:
         self._finish_rest(first_error)
 
     def _finish_rest(self, first_error):
-        """Waits for the exchanges of a round. May be repeated where a signal handler ended it."""
+        """Waits for the exchanges of a round. May be repeated if a signal handler interrupted it."""
         exchanges, ready_groups, is_complete = self._rest
         while exchanges:
             exchange = next(iter(exchanges))
@@ -765,7 +765,7 @@ class _DistributedOptimizer:
             self._drop()
 
     def _drop(self, clear=False):
-        """Forgets what is not combined. Where something is under way, all ranks do. clear: also what p.grad has of it."""
+        """Drops what is not combined. If something is in flight, all ranks do. clear: also its part of p.grad."""
         self._has_failed = False
         self._resume()
         if clear:
@@ -779,12 +779,12 @@ class _DistributedOptimizer:
         self._reset_counters()
 
     def _flush(self, outcome):
-        """Ends the exchanges that some ranks have begun, with zeros of the others."""
+        """Ends the exchanges that some ranks have begun, with zeros from the others."""
         begun = dict.fromkeys([gradient.group[0] for gradient in self._by_name])
         for gradient, present in zip(self._by_name, outcome.present):
             if not present:
                 begun.pop(gradient.group[0], None)
-        kept = []  # what p.grad has that is not under way
+        kept = []  # the part of p.grad that is not in flight
         for first in begun:
             if any([gradient.exchange is None for gradient in first.group]):
                 for gradient in first.group:
@@ -804,7 +804,7 @@ class _DistributedOptimizer:
             raise first_error
 
     def _abandon(self):
-        """Forgets what is under way, which other ranks may never submit. Its tensors stay alive as long as the runtime may write to
+        """Drops what is in flight, which other ranks may never submit. Its tensors stay alive as long as the runtime may write to
         them."""
         _release_abandoned()
         for exchange in list(self._under_way):
@@ -817,7 +817,7 @@ class _DistributedOptimizer:
     # ---- waits
 
     def _finish_all(self, first_error, write=True):
-        """Waits for all exchanges, writes back until one has failed, and gives the first error."""
+        """Waits for all exchanges, writes back until one has failed, and returns the first error."""
         while self._under_way:
             first_error = self._finish_one(next(iter(self._under_way)), first_error, write)
         return first_error
@@ -848,11 +848,11 @@ class _DistributedOptimizer:
         if self._agreement is not None:
             self._agreement.begin_step()
 
-    # ---- what scripts call
+    # ---- the public methods
 
     @contextlib.contextmanager
     def skip_synchronize(self):
-        """Within it step() takes the gradients as they are; use it after synchronize()."""
+        """Inside it step() uses the gradients as they are; use it after synchronize()."""
         self._should_synchronize = False
         try:
             yield
@@ -881,7 +881,7 @@ class _DistributedOptimizer:
         _native.call('note_step')
         return result
 
-    # Optimizer's constructor would wrap this method in one that runs step hooks, and wraps the base class's, too.
+    # Optimizer's constructor would wrap this method in one that runs step hooks, and wraps the base class's method, too.
     step.hooked = True
 
     def _synchronized_closure(self, closure):
@@ -910,7 +910,7 @@ class _DistributedOptimizer:
                     'optimizer.synchronize(), while gradients are being exchanged: those of {} wait for ranks that have not '
                     'computed them. Call step() or synchronize() first, or optimizer.discard() on all ranks.'
                     .format(', '.join(names)))
-            self._reset_counters()  # passes that did not come to step() are dropped
+            self._reset_counters()  # drops passes that did not reach step()
             for gradient in self._gradients.values():
                 gradient.is_combined = False
         result = super(_DistributedOptimizer, self).zero_grad(*args, **kwargs)
@@ -919,15 +919,15 @@ class _DistributedOptimizer:
         return result
 
     def discard(self):
-        """Drops the gradients that are not combined yet, and counts backward_passes_per_step anew, where a script skips a
-        batch. Where a gradient is under way, all ranks have to call it, since others wait for it. zero_grad() does
+        """Drops the gradients that are not combined yet, and restarts the count of backward_passes_per_step, if a script skips a
+        batch. If a gradient is in flight, all ranks have to call it, since others wait for it. zero_grad() does
         it after a backward() that ended by an exception. Gradients that are combined stay in p.grad."""
         if self._takes_part():
             with torch.no_grad():
                 self._drop(clear=True)
 
     def set_backward_passes_per_step(self, passes):
-        """From the next step on, gradients of so many backward() calls are added up before they are exchanged."""
+        """Sets the number of backward() calls whose gradients are added up before they are exchanged, from the next step on."""
         if passes <= 0:
             raise ValueError('backward_passes_per_step must be greater than 0, but is {}.'.format(passes))
         self.backward_passes_per_step = passes
@@ -957,15 +957,15 @@ def _shares_memory(grad, tensor):
 def _is_over(handle):
     try:
         return _library.poll(handle)
-    except (mpi_ops.HorovodInternalError, ValueError):  # of an earlier world
+    except (mpi_ops.HorovodInternalError, ValueError):  # from an earlier world
         return True
 
 
-_abandoned = {}  # handle -> (its entry of _handle_map, tensors that the runtime may still work on)
+_abandoned = {}  # handle -> (its entry in _handle_map, tensors that the runtime may still use)
 
 
 def _release_abandoned():
-    """Frees the tensors of abandoned exchanges that are over. The GPU may be behind: whoever gets their memory next has to come after
+    """Frees the tensors of abandoned exchanges that are over. The GPU may be behind: the next user of their memory has to come after
     the stream in which the exchange was started."""
     for handle in [handle for handle in _abandoned if _is_over(handle)]:
         kept = _abandoned.pop(handle)
@@ -1009,10 +1009,10 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
             model.named_parameters(). Ranks find each other's gradients by these names, in whatever
             order the optimizer has its parameters, and get an error where names or groups differ. None:
             by the place in the optimizer, so give all ranks the same order: parameters of one shape in
-            another order on a rank cannot be told apart.
+            another order on a rank cannot be detected.
         compression: hvd.Compression.none, or hvd.Compression.fp16 or bf16 to send gradients in 16 bits.
         backward_passes_per_step: The gradients of this many backward() calls are added up locally
-            before they are exchanged, at the end of the last one. zero_grad() begins anew.
+            before they are exchanged, at the end of the last one. zero_grad() restarts.
         op: hvd.Average, hvd.Sum or hvd.Adasum. Adasum combines what each rank's own step would
             change, not gradients; it does not go with groups, gradient_predivide_factor, sparse
             gradients or process sets.
@@ -1025,7 +1025,7 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
             together; all others one by one.
         sparse_as_dense: Exchange sparse gradients as dense ones.
         process_set: The ranks that train together. On other ranks the optimizer is an ordinary one;
-            in an elastic job each world decides anew.
+            in an elastic job each world decides again.
         gradient_as_bucket_view: As of PyTorch's DistributedDataParallel: gradients are views of
             buckets that are exchanged as they are, up to 25 MiB of parameters each, or those of
             `groups`. Best where gradients stay: with zero_grad(set_to_none=False), or several
@@ -1063,14 +1063,14 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
     if gradient_as_bucket_view and (compression is not NoneCompressor or op == Adasum):
         raise ValueError('gradient_as_bucket_view goes neither with compression nor with op=hvd.Adasum, which send something '
                          'else than the gradients.')
-    if not _native.is_elastic():  # where a set may have no ranks for some time
+    if not _native.is_elastic():  # a set may have no ranks for some time
         process_set_id(process_set)
     if op == Adasum and process_set is not global_process_set:
         raise NotImplementedError('DistributedOptimizer(op=hvd.Adasum) works on the whole world only, not on {}.'
                                   .format(process_set))
     if named_parameters is not None:
         named_parameters = list(named_parameters)
-    names_of(optimizer.param_groups, named_parameters)  # raises its errors while the optimizer is what it was
+    names_of(optimizer.param_groups, named_parameters)  # raises its errors while the optimizer is unchanged
     before = set(vars(optimizer)).difference(vars(optimizer).get('_hvd_attributes', ()))
     with_adasum = op == Adasum and size() > 1
     wrapping.extend(optimizer, _DistributedAdasumOptimizer if with_adasum else _DistributedOptimizer)

@@ -10,8 +10,8 @@ from horovod.common.util import split_list
 from horovod.torch import framework
 
 _HAS_POST_HOOK = hasattr(torch.Tensor, 'register_post_accumulate_grad_hook')  # PyTorch 2.1
-# Bytes of a gradient whose exchange costs more than its data, and of those that travel together: few
-# enough that the first of them hardly waits for the last.
+# Bytes of a gradient whose exchange costs more than its data, and of those that are fused: few enough that the first of them hardly waits
+# for the last.
 SMALL_BYTES = 16 << 10
 TOGETHER_BYTES = 64 << 10
 
@@ -56,17 +56,17 @@ def in_name_order(parameters, names):
 
 
 class _TravelNames:
-    """Names under which gradients travel, unlike for any two parameters of this process: the second parameter that is
-    called `weight` in a world, of another model say, travels as `weight#2`."""
+    """Names of the gradients' collectives, different for any two parameters of this process: the second parameter that is
+    called `weight` in a world, of another model say, is sent as `weight#2`."""
 
     def __init__(self):
         self._generation = None
         self._used = {}  # (process set, name) -> how many parameters had it
-        self._given = {}  # id(p) -> (weak reference to p, {(process set, name): name to travel under})
+        self._given = {}  # id(p) -> (weak reference to p, {(process set, name): name used in collectives})
 
     def of(self, p, name, process_set):
         generation = _library.lib().hvd_generation()
-        if generation != self._generation:  # another world, in which others may begin anew
+        if generation != self._generation:  # another world, in which other ranks may start again
             self._generation, self._used, self._given = generation, {}, {}
         reference, given = self._given.get(id(p), (None, None))
         if reference is None or reference() is not p:
@@ -83,7 +83,7 @@ travel_name = _TravelNames().of
 
 
 def keep_travel_name(p, name, process_set):
-    """Gives p its name when it is wrapped, since all ranks wrap their models in the same order. The order in which they use
+    """Names p when it is wrapped, since all ranks wrap their models in the same order. The order in which they use
     them may differ, and then gradients of different models would be added. In an elastic job names are given in the order of
     use: ranks that come from an earlier world wrap nothing in this one."""
     if not _native.is_elastic():
@@ -150,7 +150,7 @@ def small_together(parameters):
     neighbours, since their gradients come soon after each other. Each exchange costs Python and the
     ranks the same, whatever its size."""
     small = [p for p in parameters if p.device.type == 'cpu' and bytes_of_gradient(p) <= SMALL_BYTES]
-    # The first parameter has its gradient last: while that is awaited, one look at its list shows it.
+    # The first parameter gets its gradient last: while waiting for that, checking its list is enough.
     return [together[::-1] for together in cut_by_bytes(small, TOGETHER_BYTES, TOGETHER_BYTES)]
 
 
@@ -167,7 +167,7 @@ def apart_by_device(groups):
 
 def loses_hook(p):
     """A function that tells of p whether it has another type, device or shape now, with which a hook of after_gradient() is gone in
-    older releases, or holds a node that takes no other shape; None where hooks stay."""
+    older releases, or holds a node that takes no other shape; None if hooks stay."""
     if _HAS_POST_HOOK:
         return None
     dtype, device, shape = p.dtype, p.device, p.shape
@@ -175,18 +175,18 @@ def loses_hook(p):
 
 
 def after_gradient(p, call):
-    """Runs call() whenever autograd has added to p.grad, with arguments that depend on the release of PyTorch; gives
-    what has to be kept for it."""
+    """Runs call() whenever autograd has added to p.grad, with arguments that depend on the release of PyTorch; returns
+    what has to be kept alive for it."""
     if _HAS_POST_HOOK:
         return p.register_post_accumulate_grad_hook(call)
-    # The node that adds to p.grad. It lives only as long as somebody holds it.
+    # The node that adds to p.grad. It lives only as long as there is a reference to it.
     with torch.enable_grad():
         accumulate_grad = p.expand_as(p).grad_fn.next_functions[0][0]
     return accumulate_grad, accumulate_grad.register_hook(call)
 
 
 def remove_hooks(hooks):
-    """Removes and forgets what after_gradient() and register_hook() gave."""
+    """Removes and drops what after_gradient() and register_hook() returned."""
     for hook in hooks:
         (hook[1] if isinstance(hook, tuple) else hook).remove()
     del hooks[:]

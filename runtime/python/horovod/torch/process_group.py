@@ -1,9 +1,9 @@
 """The backend `hvd` of torch.distributed: `init_process_group("hvd")` runs the collectives of DDP, FSDP and others over libhvd.so.
 
 Registered when horovod.torch is imported, or by the entry point `torch.distributed.backends`. A group is a process set; its
-collectives carry their number in the group as a name, so ranks that call different collectives get an error and no wrong sum. The
-names are used in turn, which keeps the table of names small and lets a repeated small collective go the runtime's short way.
-docs/torch-distributed.md says what works.
+collectives carry their number in the group as a name, so ranks that call different collectives get an error instead of a wrong sum. The
+names are reused in turn, which keeps the table of names small and lets a repeated small collective use the runtime's fast path.
+docs/torch-distributed.md lists what works.
 """
 
 import math
@@ -24,12 +24,12 @@ from horovod.torch.group_places import Places
 from horovod.torch.group_work import Operation, Work, Works, deadline_of, seconds_of, watch
 
 NAME = 'hvd'
-_OPERATION = 'torch'  # names of the runtime begin with it
+_OPERATION = 'torch'  # prefix of the runtime's names
 _NAMES = 256
 _KEPT_REQUESTS = 1024
 _MEETING_MS = 2000
-_END_MS = 10000  # for which a rank that leaves waits for the others, which may ask it for its part in a new group
-# A send of so many bytes or less is a copy, and over at once, as in other backends, so that two ranks may send to each other first.
+_END_MS = 10000  # how long a rank that leaves waits for the others, which may need it to join a new group
+# A send of this size or less is a copy and completes at once, as in other backends, so that two ranks may send to each other first.
 _BUFFERED_SEND_BYTES = 64 << 10
 
 _Op = dist.ReduceOp.RedOpType if hasattr(dist.ReduceOp, 'RedOpType') else dist.ReduceOp
@@ -37,7 +37,7 @@ _OPS = {_Op.SUM: _library.SUM, _Op.AVG: _library.AVERAGE, _Op.MIN: _library.MIN,
         _Op.PRODUCT: _library.PRODUCT}
 _BITWISE = {_Op.BAND: torch.bitwise_and, _Op.BOR: torch.bitwise_or, _Op.BXOR: torch.bitwise_xor}
 
-# A group that is no Backend is a whole ProcessGroup, for the tensors of all devices.
+# A group that is not a Backend is a whole ProcessGroup, for the tensors of all devices.
 _Base = _c10d.Backend if _versions.is_extensible(_c10d) else dist.ProcessGroup
 
 
@@ -45,13 +45,13 @@ _Base = _c10d.Backend if _versions.is_extensible(_c10d) else dist.ProcessGroup
 
 
 class _World:
-    """What the groups of one init_process_group share."""
+    """The state shared by the groups of one init_process_group."""
 
-    is_announced = False  # that it is there by --torch-backend
+    is_announced = False  # available through --torch-backend
 
     def __init__(self, store, rank, size, timeout_s):
         self.is_ours = not mpi_ops.is_initialized()
-        self.groups = set()  # c10d holds the C++ part of a group alone, and would find none of its methods once this part is gone
+        self.groups = set()  # c10d references only the C++ part of a group, and would find none of its methods once this part is gone
         turn = 0
         if self.is_ours:
             places = Places(store, rank, size, address_of(store))
@@ -86,8 +86,8 @@ class _World:
             mpi_ops.init()
 
     def leave(self, is_intact=True):
-        # Nothing asks this rank for its part in a set any more, and then: the threads of all ranks have left the store before rank 0
-        # ends its server, or c10d prints a page for each that has not.
+        # Nothing needs this rank for new sets any more: the threads of all ranks have left the store before rank 0 stops its server, or
+        # c10d prints a page for each that has not.
         is_met = is_intact and len(self.ranks) > 1 and mpi_ops.is_initialized() and self._meet('end', _END_MS)
         self.members.stop()
         if is_met:
@@ -151,7 +151,7 @@ def _nbytes(tensor):
 
 
 def _in_a_row(tensors):
-    """Whether they lie one behind the other in one memory."""
+    """Whether they are consecutive in memory."""
     first = tensors[0]
     if not all([tensor.is_contiguous() and tensor.numel() == first.numel() and tensor.dtype == first.dtype for tensor in tensors]):
         return False
@@ -177,20 +177,20 @@ class HvdBackend(_Base):
         self._meetings = 0
         self._lock = threading.Lock()
         self._slots = [None] * _NAMES
-        self._users = {}  # address -> the last collective under way that uses the memory there
+        self._users = {}  # address -> the last collective in flight that uses the memory there
         self._names = ['{}#{}'.format(name, number) for number in range(_NAMES)]
         self._full_names = ['{}.{}'.format(_OPERATION, text).encode() for text in self._names]
         self._requests = {}
         self._failure = None
         self._abandoned = []
-        self._sent = []  # copies that nobody waits for
+        self._sent = []  # copies that no caller waits for
         self._pairs = {}  # (source, destination, tag) of messages -> [how many there were, {slot: work}]
         self._coalesced = None
         self._run = {collective: _library.runner(torch.Tensor, collective, _OPERATION) for collective in (
             _library.ALLREDUCE, _library.BROADCAST)}
         self._start = {collective: _library.runner(torch.Tensor, collective, _OPERATION, 0) for collective in self._run}
 
-    # ---- what works ask for
+    # ---- used by works
 
     def describe(self):
         return 'group {} of the backend hvd, ranks {}'.format(self._name, self._ranks)
@@ -227,8 +227,8 @@ class HvdBackend(_Base):
             before.end(deadline_of(self.limit_s), self.limit_s)
 
     def _await_users(self, addresses):
-        """Waits for collectives under way that use the same memory: each of them sees what those before it have left, as on a stream of
-        NCCL. Known by where the memory begins."""
+        """Waits for collectives in flight that use the same memory: each of them sees what those before it have left, as on a stream of
+        NCCL. Identified by the address of the memory."""
         for address in addresses:
             before = self._users.get(address)
             if before is not None:
@@ -248,7 +248,7 @@ class HvdBackend(_Base):
             self.forget_user(work)
 
     def _begin(self, what, collective, parts, addresses, outputs, kept, op=0, root=0, splits=None, finish=None, room=None, number=None):
-        """Starts a collective of the group. number: what _next() has given for it, if it has."""
+        """Starts a collective of the group. number: what _next() returned for it, if it was called."""
         if number is None:
             number = self._next()
         self._await_users(addresses)
@@ -258,7 +258,7 @@ class HvdBackend(_Base):
         return self._work(operation)
 
     def _work(self, operation, is_awaited=True):
-        """What the caller gets of it."""
+        """What the caller gets for it."""
         watch(operation)
         if self._coalesced is None:
             return Work(operation, is_awaited)
@@ -363,7 +363,7 @@ class HvdBackend(_Base):
                            number=number)
 
     def _gathered(self, what, tensor):
-        """(work, memory): all ranks' values of tensors of equal size, one behind the other."""
+        """(work, memory): all ranks' values of tensors of equal size, consecutively."""
         use = self._moved(what, tensor)
         memory = torch.empty(self._size * use.numel(), dtype=use.dtype, device='cpu')
         return use, memory
@@ -403,7 +403,7 @@ class HvdBackend(_Base):
         def finish():
             total = torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.shape).coalesce()
             with torch.no_grad():
-                tensor.copy_(total)  # not into tensor.detach(), which has indices and values of its own once they change
+                tensor.copy_(total)  # not into tensor.detach(), whose indices and values become its own once they change
 
         return self._begin('allreduce', _library.ALLGATHER, parts, (
             indices.data_ptr(), all_indices.data_ptr(), values.data_ptr(), all_values.data_ptr()), [tensor],
@@ -442,13 +442,13 @@ class HvdBackend(_Base):
         return work or self._in_place(_library.BROADCAST, 'broadcast', [tensor], 0, root, number)
 
     def barrier(self, opts=None):
-        """It ends the collectives of the group before it, too."""
+        """It also completes the group's earlier collectives."""
         for operation in [slot for slot in self._slots if slot is not None]:
             self._await_slot(operation)
         return self._begin('barrier', _library.BARRIER, (), (), [], None)
 
     def monitored_barrier(self, opts=None, wait_all_ranks=False):
-        """Over the store, so that ranks which have not come leave no collective behind: the group can be used on."""
+        """Over the store, so that missing ranks leave no collective pending: the group stays usable."""
         self._check_usable()
         with self._lock:
             number = self._meetings
@@ -460,7 +460,7 @@ class HvdBackend(_Base):
     # ---- gathering
 
     def _single(self, what, output, tensor):
-        """Every rank's tensor, of equal size, one behind the other in the output."""
+        """Every rank's tensor, of equal size, consecutively in the output."""
         use = self._moved(what, tensor)
         if output.numel() != self._size * tensor.numel() or output.dtype != tensor.dtype:
             raise ValueError('{} of {} elements of {} on {} ranks needs an output of {} of them, but got {} of {}.'.format(
@@ -496,7 +496,7 @@ class HvdBackend(_Base):
 
     @staticmethod
     def _spread(memory, outputs):
-        """Copies what lies one behind the other into the outputs."""
+        """Copies consecutive parts into the outputs."""
         begin = 0
         whole = memory.view(torch.uint8) if memory.dtype != outputs[0].dtype else memory
         for output in outputs:
@@ -513,7 +513,7 @@ class HvdBackend(_Base):
     def allgather_coalesced(self, output_lists, tensors, opts=None):
         if len(output_lists) != self._size or any([len(outputs) != len(tensors) for outputs in output_lists]):
             raise ValueError('allgather_coalesced needs {} lists, one for each rank, of {} tensors.'.format(self._size, len(tensors)))
-        outputs_of = zip(*output_lists)  # unlike in allgather, a list is of one rank
+        outputs_of = zip(*output_lists)  # unlike in allgather, a list belongs to one rank
         return Works([self._into_list('allgather_coalesced', list(outputs), tensor) for outputs, tensor in zip(outputs_of, tensors)])
 
     def all_gather_single_coalesced(self, outputs, tensors, opts=None):
@@ -521,7 +521,7 @@ class HvdBackend(_Base):
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
-    # ---- rows of each to each
+    # ---- all to all
 
     def _rows(self, what, tensor, send, outputs, receive, result):
         """An alltoall of rows. send: elements to each rank. receive: elements expected from each, checked when they are there."""
@@ -698,7 +698,7 @@ class HvdBackend(_Base):
     def supports_coalescing(self):
         return False
 
-    # C++ asks for these by their names, and the ones of the class Backend ask C++ again.
+    # C++ calls these by name, and the methods of the class Backend call C++ again.
     supports_reconfigure = supports_shrinking = supports_window = _supports_time_estimate = False
 
     @property
@@ -717,13 +717,13 @@ class HvdBackend(_Base):
         return HvdBackend(ranks.index(self._rank), len(ranks), self._world, number, members, name, self.limit_s, False)
 
     def perform_nocolor_split(self, *_):
-        """Nothing to do where a rank is no member."""
+        """Nothing to do if a rank is not a member."""
 
     def eager_connect_single_device(self, *_):
-        """Ranks are connected by now."""
+        """Ranks are connected already."""
 
     def supports_tensor_alloc(self, device):
-        return isinstance(device, torch.device) and device.type == 'cpu'  # C++ asks by a number, and cannot get one from Python
+        return isinstance(device, torch.device) and device.type == 'cpu'  # C++ uses a number, and cannot get one from Python
 
     def allocate_tensor(self, size, *, dtype, device):
         """A tensor in registered memory, in which collectives work without a copy."""
@@ -747,7 +747,7 @@ class HvdBackend(_Base):
             try:
                 work.wait()
             except RuntimeError:
-                pass  # who should have received it has the error
+                pass  # the rank that should have received it has the error
         self._sent = []
 
     def shutdown(self):
@@ -761,8 +761,8 @@ class HvdBackend(_Base):
             _world = None
             self._world.leave(is_intact)
 
-    if _Base is dist.ProcessGroup:  # destroy_process_group() tells nothing to one that is no Backend, and forgets it
-        def __del__(self, is_finalizing=sys.is_finalizing):  # at the end of the interpreter the names of this module are gone
+    if _Base is dist.ProcessGroup:  # destroy_process_group() does not notify a group that is not a Backend, and forgets it
+        def __del__(self, is_finalizing=sys.is_finalizing):  # at interpreter exit the names of this module are gone
             if self._is_world and not is_finalizing():
                 self.shutdown()
 
@@ -773,7 +773,7 @@ class HvdBackend(_Base):
 
 
 def _resolved(tensor):
-    """A contiguous tensor with these values in its memory; the tensor itself where it is one."""
+    """A contiguous tensor with these values in its memory; the tensor itself if it is contiguous."""
     return tensor.resolve_neg().resolve_conj().contiguous()
 
 

@@ -1,6 +1,6 @@
-"""How DistributedOptimizer() extends the optimizer that a script holds.
+"""How DistributedOptimizer() extends a script's optimizer.
 
-It changes the object's class and makes no second object: schedulers, trainers and checkpoints that hold the optimizer since
+It changes the object's class and makes no second object: schedulers, trainers and checkpoints that got the optimizer
 before the wrapping hold the one that exchanges gradients, with its state, its groups, its hooks and its attributes. The new
 class is derived from the one of the script at run time:
 
@@ -25,7 +25,7 @@ def plain_step(optimizer):
 
 
 def _without_ours(state, optimizer):
-    """What pickle or copy keeps of an object, from its __reduce_ex__(), without the attributes that we added."""
+    """What pickle or copy stores of an object, from its __reduce_ex__(), without the attributes that we added."""
     if isinstance(state, tuple) and len(state) == 2 and isinstance(state[0], dict):  # the second has the slots
         return _without_ours(state[0], optimizer), state[1]
     if not isinstance(state, dict):
@@ -36,7 +36,7 @@ def _without_ours(state, optimizer):
 
 
 class _Extended:
-    """Has pickle and copy make an optimizer of the class that the script chose."""
+    """Makes pickle and copy create an optimizer of the class that the script chose."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class _Extended:
             return reduced
         ours, plain = type(self), plain_class(self)
         make, arguments = reduced[:2]
-        if make in (copyreg.__newobj__, copyreg.__newobj_ex__):  # which pickle takes for an object's own class only
+        if make in (copyreg.__newobj__, copyreg.__newobj_ex__):  # which pickle uses only for an object's own class
             make, arguments = copyreg._reconstructor, (plain, object, None)
         parts = [plain if make is ours else make, tuple([plain if each is ours else each for each in arguments])]
         if len(reduced) > 2:
@@ -71,7 +71,7 @@ class _OtherStep:
 
 
 def _parameters_of(step):
-    """The names of what it takes beside the optimizer; None where that cannot be known."""
+    """The names of its parameters besides the optimizer; None if that cannot be known."""
     try:
         parameters = list(inspect.signature(step).parameters.values())
     except (TypeError, ValueError):
@@ -100,7 +100,7 @@ def _step_of_any_form(mixin, base):
 
 
 def _step_in_front_of(optimizer, replaced, note_step):
-    """Stands as the optimizer's attribute `step` where another did; has its marks, by which schedulers know it."""
+    """Replaces another function as the optimizer's attribute `step`; has its marks, by which schedulers recognise it."""
     this = weakref.ref(optimizer)
 
     @functools.wraps(replaced)
@@ -154,17 +154,17 @@ def _step_of_the_instance(optimizer):
 
 
 def extend(optimizer, mixin):
-    """Puts the mixin in front of the optimizer's class. One that was extended before loses what it had from that.
+    """Derives the optimizer's class from the mixin. An optimizer that was extended before loses that extension.
 
     Raises:
         ValueError: That cannot be done; the object is what it was.
     """
     if getattr(type(optimizer), '_hvd_mixin', None) is mixin:
-        optimizer._hvd_release()  # its class, and the steps that others have put in front of it, stay
+        optimizer._hvd_release()  # its class, and the steps that others have put before it, stay
         return
     base = plain_class(optimizer)
     replaced = _step_of_the_instance(optimizer)
-    ends_in_base = getattr(mixin.step, 'hooked', False)  # its step() ends in the one of the base, which runs hooks
+    ends_in_base = getattr(mixin.step, 'hooked', False)  # its step() ends in the base's, which runs hooks
     if replaced is not None and not ends_in_base and not _is_of_a_scheduler(replaced):
         raise ValueError(
             'DistributedOptimizer(op=hvd.Adasum) steps each parameter by itself and cannot call the function that was '

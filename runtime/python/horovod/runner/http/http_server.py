@@ -1,7 +1,7 @@
 """A key-value store over HTTP at which the ranks of one world meet, for programs that start their ranks by themselves, as
 executors of Ray do. hvdrun needs none of it.
 
-Whoever reaches the port may read and write what is in it, as with Horovod's: use it in networks that you trust, or start
+Anyone who reaches the port can read and write its contents, as with Horovod's: use it in networks that you trust, or start
 ranks with hvdrun, whose connections are authenticated and encrypted.
 """
 
@@ -11,7 +11,7 @@ import socket
 import threading
 import urllib.parse
 
-MOST_BYTES = 64 << 20  # of all values: a world stores some hundred bytes for each rank
+MOST_BYTES = 64 << 20  # of all values: a world stores some hundred bytes per rank
 MOST_VALUE_BYTES = 16 << 20
 MOST_CONNECTIONS = 1024
 SILENCE_LIMIT_S = 3  # of a client within a request
@@ -26,7 +26,7 @@ class _Store:
         self._lock = threading.Lock()
         self._bytes = 0
         self._scopes = {}
-        self._sizes = {}  # of the scopes of a world: how many keys end one
+        self._sizes = {}  # of the scopes of a world: the number of keys that completes one
         self._ended = collections.defaultdict(set)
 
     def reset(self, sizes):

@@ -18,7 +18,7 @@ from horovod.runner.common.util.env import get_env_rank_and_size
 
 _SIDES = ('training', 'compute')
 
-# Those of this process. They serve as long as it lives: ranks that have not finished may still ask them.
+# Those of this process. They run as long as it lives: ranks that have not finished may still use them.
 _dispatchers = []
 
 
@@ -118,7 +118,7 @@ def _start_dispatcher(compute, dispatcher_id):
 
 
 def _address_of_dispatcher(compute, config, rank):
-    """Of the dispatcher that serves this rank of the training job, which it starts where that is its task."""
+    """The address of the dispatcher for this rank of the training job; starts it if that is this rank's task."""
     if config.dispatcher_side == 'training' and rank < config.dispatchers and not _dispatchers:
         _start_dispatcher(compute, rank)
     dispatcher_id = rank % config.dispatchers

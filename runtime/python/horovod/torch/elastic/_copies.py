@@ -6,19 +6,19 @@ import pickle
 import numpy
 import torch
 
-# Nobody can change these in place.
+# Immutable types.
 _IMMUTABLE = frozenset((bool, bytes, complex, float, int, str, type(None)))
 
 
 def fits(room, value):
-    """Whether a tensor can be copied to where an earlier copy of it lies."""
+    """Whether a tensor can be copied over an earlier copy of it."""
     return (isinstance(room, torch.Tensor) and room.shape == value.shape and room.dtype is value.dtype and
             room.layout is value.layout is torch.strided and room.device == value.device)
 
 
 def copied(value, room=None):
-    """A deep copy of a part of a state_dict, made without gradients. Its tensors lie where those of `room`, an earlier
-    copy, were if they fit: memory that is new costs more than the copying."""
+    """A deep copy of a part of a state_dict, made without gradients. It reuses the tensors of `room`, an earlier
+    copy, if they fit: new memory costs more than the copying."""
     kind = type(value)
     if kind in _IMMUTABLE:
         return value
@@ -58,27 +58,27 @@ def reduced(tensor):
 
 
 class _Plan:
-    """Where the values of a state_dict() lie, so that the next copy needs no state_dict(): making one costs more than
+    """The places of the values of a state_dict(), so that the next copy needs no state_dict(): making one costs more than
     copying a small model."""
 
     def __init__(self):
-        self.plain = True  # the object makes its state_dict() as torch does
-        self._same = []  # (a dict or list, a key of it, what must be there)
-        self._lengths = []  # (a dict or list, how many entries it must have)
-        self._tensors = []  # (the dict that holds it, its name there, its copy, shape and type of the copy)
-        self._values = []  # (the dict that holds it, its name there, the dict for the copy)
+        self.plain = True  # the object uses torch's state_dict()
+        self._same = []  # (a dict or list, a key in it, the expected value)
+        self._lengths = []  # (a dict or list, its expected length)
+        self._tensors = []  # (the dict that holds it, its key there, its copy, shape and dtype of the copy)
+        self._values = []  # (the dict that holds it, its key there, the dict for the copy)
 
     def _add_tensor(self, held, name, room):
-        """A tensor of a dict, if its copy is where it can be copied to again."""
+        """A tensor of a dict, if it can be copied over its earlier copy."""
         fit = isinstance(held[name], torch.Tensor) and fits(room, held[name])
         if fit:
             self._tensors.append((held, name, room, room.shape, room.dtype))
         return fit
 
     def copy(self):
-        """Copies everything to where the last copy lies.
+        """Copies everything over the last copy.
 
-        Returns: Whether that was possible; False where the object is not what it was.
+        Returns: Whether that was possible; False if the object is not what it was.
         """
         if not self.plain:
             return False
@@ -97,7 +97,7 @@ class _Plan:
             for held, name, kept in self._values:
                 value = held[name]
                 kept[name] = value if type(value) in _IMMUTABLE else copied(value, kept[name])
-        except (AttributeError, IndexError, KeyError):  # it is gone, or no tensor any more
+        except (AttributeError, IndexError, KeyError):  # it is gone, or no longer a tensor
             return False
         return True
 
@@ -123,7 +123,7 @@ class ModulePlan(_Plan):
     def __init__(self, module, saved):
         super(ModulePlan, self).__init__()
         self._add(module, '', saved)
-        # A tensor that has no place of its own in the copy, such as a sparse one, is for state_dict().
+        # A tensor that cannot be copied in place, such as a sparse one, needs state_dict().
         self.plain = self.plain and len(self._tensors) == len(saved)
 
     def _add(self, module, prefix, saved):
@@ -173,7 +173,7 @@ class OptimizerPlan(_Plan):
             self._add_all(group, kept)
             params += group['params']
         states = [(param, saved['state'][index]) for index, param in enumerate(params) if param in optimizer.state]
-        # State that belongs to no parameter, or to one of two groups, is for state_dict().
+        # State of no parameter, or of one in two groups, needs state_dict().
         self.plain = self.plain and len(states) == len(optimizer.state) == len(saved['state'])
         for param, kept in states:
             held = optimizer.state[param]

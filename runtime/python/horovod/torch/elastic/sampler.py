@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ElasticSampler(torch.utils.data.Sampler):
-    """Shares the indices of a dataset among the ranks, and repeats none within an epoch when the world changes.
+    """Divides the indices of a dataset among the ranks, and repeats none within an epoch when the world changes.
 
     Call record_batch() after each batch and keep the sampler in the state.
 
@@ -60,7 +60,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         return {'epoch': self.epoch, 'processed_num': self.processed_num}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Continues from such a state and shares what is left.
+        """Continues from such a state and divides the rest.
 
         Args:
             state_dict: The dict that state_dict() returned.
@@ -70,7 +70,7 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.reset()
 
     def reset(self) -> None:
-        """Shares what is left of the epoch among the ranks of the present world."""
+        """Divides the rest of the epoch among the ranks of the current world."""
         self.num_replicas = size()
         self.rank = rank()
         indices = list(range(len(self.dataset)))
@@ -82,7 +82,7 @@ class ElasticSampler(torch.utils.data.Sampler):
 
     def __iter__(self) -> Iterator[int]:
         indices = list(self.remaining_indices)
-        while indices and len(indices) < self.total_size:  # so that all ranks have equally many
+        while indices and len(indices) < self.total_size:  # so that all ranks have the same number
             indices += indices[:self.total_size - len(indices)]
         return iter(indices[self.rank:self.total_size:self.num_replicas])
 

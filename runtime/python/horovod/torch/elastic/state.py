@@ -24,7 +24,7 @@ class StateHandler:
     """Saves, restores and broadcasts one kind of value.
 
     Args:
-        value: The value to look after.
+        value: The value to handle.
     """
 
     def __init__(self, value):
@@ -35,11 +35,11 @@ class StateHandler:
         raise NotImplementedError('{} needs a method save().'.format(type(self).__name__))
 
     def restore(self):
-        """Brings back the copy."""
+        """Restores the copy."""
         raise NotImplementedError('{} needs a method restore().'.format(type(self).__name__))
 
     def sync(self):
-        """Gives all ranks the value of rank 0. A collective."""
+        """Broadcasts the value of rank 0 to all ranks. A collective."""
         raise NotImplementedError('{} needs a method sync().'.format(type(self).__name__))
 
     def set_value(self, value):
@@ -53,9 +53,9 @@ class StateHandler:
 
 
 class _StateDictHandler(StateHandler):
-    """Of what has state_dict() and load_state_dict(): keeps a deep copy."""
+    """Handles objects with state_dict() and load_state_dict(): keeps a deep copy."""
 
-    _plan_of = None  # a class of _copies.py: how to copy without state_dict()
+    _plan_of = None  # a class of _copies.py: copies without state_dict()
 
     def __init__(self, value):
         super(_StateDictHandler, self).__init__(value)
@@ -73,8 +73,8 @@ class _StateDictHandler(StateHandler):
                 self._plan = self._plan_of(self.value, self._saved_state)
 
     def restore(self):
-        """Brings back the copy."""
-        # Optimizers of newer releases of torch go on to work in the tensors that they are given.
+        """Restores the copy."""
+        # Optimizers of newer torch releases keep working in the tensors that they are given.
         with torch.no_grad():
             fresh = copied(self._saved_state)
         self.value.load_state_dict(fresh)
@@ -90,30 +90,30 @@ class _StateDictHandler(StateHandler):
 
 
 class ModelStateHandler(_StateDictHandler):
-    """Looks after a torch.nn.Module by its state_dict()."""
+    """Handles a torch.nn.Module through its state_dict()."""
 
     _plan_of = ModulePlan
 
     def sync(self):
-        """Gives all ranks the parameters and buffers of rank 0."""
+        """Broadcasts the parameters and buffers of rank 0 to all ranks."""
         broadcast_parameters(self.value.state_dict(), root_rank=0)
 
 
 class OptimizerStateHandler(_StateDictHandler):
-    """Looks after a torch.optim.Optimizer by its state_dict()."""
+    """Handles a torch.optim.Optimizer through its state_dict()."""
 
     _plan_of = OptimizerPlan
 
     def sync(self):
-        """Gives all ranks the optimizer state of rank 0."""
+        """Broadcasts the optimizer state of rank 0 to all ranks."""
         broadcast_optimizer_state(self.value, root_rank=0)
 
 
 class SamplerStateHandler(_StateDictHandler):
-    """Looks after an ElasticSampler by its state_dict()."""
+    """Handles an ElasticSampler through its state_dict()."""
 
     def sync(self):
-        """Gives all ranks the sampler state of rank 0."""
+        """Broadcasts the sampler state of rank 0 to all ranks."""
         self.value.load_state_dict(broadcast_object(self.value.state_dict(), root_rank=0, name='sampler_state'))
 
 
@@ -123,7 +123,7 @@ def _is_bound(value, owner):
 
 
 class ObjectStateHandler(_StateDictHandler):
-    """Looks after any other object by its state_dict() and load_state_dict(): a scheduler, a GradScaler, a loader."""
+    """Handles any other object through its state_dict() and load_state_dict(): a scheduler, a GradScaler, a loader."""
 
     def save(self):
         """Keeps a copy of the value in memory."""
@@ -131,19 +131,19 @@ class ObjectStateHandler(_StateDictHandler):
             self._saved_state = copied(self._state(), self._saved_state)
 
     def restore(self):
-        """Brings back the copy."""
+        """Restores the copy."""
         with torch.no_grad():
             self._load(copied(self._saved_state))
 
     def sync(self):
-        """Gives all ranks the state of rank 0."""
+        """Broadcasts the state of rank 0 to all ranks."""
         state = broadcast_object(self._state(), root_rank=0, name='object_state')
         if rank() != 0:
             self._load(state)
 
     def _state(self):
         """Without the methods of the object, by which a copy would have all that the object knows, such as the model of a
-        scheduler's optimizer. It has them anyway."""
+        scheduler's optimizer, which it has already."""
         state = self.value.state_dict()
         if type(state) is not dict:
             return state
@@ -224,19 +224,19 @@ class TorchState(ObjectState):
         super(TorchState, self).save()
 
     def restore(self) -> None:
-        """Brings back what save() kept."""
+        """Restores what save() kept."""
         for handler in self._handlers.values():
             handler.restore()
         super(TorchState, self).restore()
 
     def sync(self) -> None:
-        """Gives all ranks the state of rank 0. A collective."""
+        """Broadcasts the state of rank 0 to all ranks. A collective."""
         for handler in self._handlers.values():
             handler.sync()
         super(TorchState, self).sync()
 
     def reset(self) -> None:
-        """Shares what is left of each sampler among the ranks of the new world."""
+        """Divides the rest of each sampler among the ranks of the new world."""
         for handler in self._handlers.values():
             if isinstance(handler.value, ElasticSampler):
                 handler.value.reset()

@@ -1,5 +1,5 @@
 """Where the processes of a training job and of a job that prepares its data find each other: the addresses of dispatchers, which workers
-are ready, and the end of it all.
+are ready, and the shutdown.
 
 One request a connection. The server sends a nonce; the client an answer to it: a JSON object and its HMAC-SHA256 with the nonce, by the key
 that both have; the server's reply is made in the same way. Nothing is parsed before its digest has been checked, and nothing is unpickled.
@@ -22,7 +22,7 @@ _NONCE_BYTES = 32
 _HEAD = struct.Struct('>I{}s'.format(secret.DIGEST_LENGTH))
 _MOST_BYTES = 64 << 10
 _IO_TIMEOUT_S = 10
-_WAIT_S = 5  # how long the server keeps a request that waits
+_WAIT_S = 5  # how long the server holds a request that waits
 _SIOCGIFADDR = 0x8915
 
 
@@ -42,7 +42,7 @@ def _exactly(stream, count):
 
 
 def _receive(stream, key, direction, nonce):
-    """PermissionError where the digest is not that of the key."""
+    """PermissionError if the digest does not match the key."""
     length, digest = _HEAD.unpack(_exactly(stream, _HEAD.size))
     if length > _MOST_BYTES:
         raise PermissionError('a message of {} bytes is longer than any of this protocol'.format(length))
@@ -68,7 +68,7 @@ class _State:
         return dispatcher
 
     def _wait(self, is_done, value):
-        """{'value': value()} once it is done, {} where it is not after a while."""
+        """{'value': value()} once it is done, {} if it is not after a while."""
         with self._changed:
             return {'value': value()} if self._changed.wait_for(is_done, _WAIT_S) else {}
 
@@ -116,7 +116,7 @@ class _Handler(socketserver.BaseRequestHandler):
         key, state = self.server.key, self.server.state
         self.request.settimeout(_IO_TIMEOUT_S)
         nonce = secret.make_secret_key()
-        with contextlib.suppress(OSError):  # a client that went away, one without the key, or something else that connects to ports
+        with contextlib.suppress(OSError):  # a client that has gone, one without the key, or a port scanner
             self.request.sendall(_GREETING + nonce)
             call = _receive(self.request, key, b'request', nonce)
             try:
@@ -191,7 +191,7 @@ class ComputeService:
 
 
 class ComputeClient:
-    """Asks a ComputeService.
+    """A client of a ComputeService.
 
     Args:
         compute_addresses: What ComputeService.addresses() returns.
@@ -202,7 +202,7 @@ class ComputeClient:
     def __init__(self, compute_addresses, key, verbose=1):
         self._addresses = [tuple(address) for addresses in compute_addresses.values() for address in addresses]
         self._key = key
-        self._working = None  # the address that has answered
+        self._working = None  # the address that responded
 
     def _request_from(self, address, call, arguments):
         with socket.create_connection(address, timeout=_IO_TIMEOUT_S) as stream:
@@ -232,7 +232,7 @@ class ComputeClient:
         raise ConnectionError('The compute service cannot be reached: {}.'.format('; '.join(failures) or 'it has no address'))
 
     def connect(self):
-        """Finds the address at which the service answers.
+        """Finds the address at which the service responds.
 
         Raises:
             ConnectionError: None does.
@@ -274,12 +274,12 @@ class ComputeClient:
         Returns: Its address.
 
         Raises:
-            TimeoutException: It has not come.
+            TimeoutException: It has not been registered in time.
         """
         return self._wait('wait_for_dispatcher', [dispatcher_id], timeout, 'Dispatcher {} has not registered'.format(dispatcher_id))
 
     def register_worker_for_dispatcher(self, dispatcher_id, worker_id):
-        """Says that a worker is ready.
+        """Reports that a worker is ready.
 
         Args:
             dispatcher_id: The number of its dispatcher.
@@ -295,7 +295,7 @@ class ComputeClient:
             timeout: Seconds.
 
         Raises:
-            TimeoutException: They are not.
+            TimeoutException: They are not ready in time.
         """
         self._wait('wait_for_workers', [dispatcher_id], timeout, 'Not all workers of dispatcher {} have registered'.format(dispatcher_id))
 

@@ -24,7 +24,7 @@ _SWITCHES = {
     'mpi_threads_disable': ('HOROVOD_MPI_THREADS_DISABLE', 'library_options', 'mpi_threads_disable'),
     'no_stall_check': ('HOROVOD_STALL_CHECK_DISABLE', None, None),
 }
-# ... whose variables are set only where autotune is on
+# ... whose variables are set only if autotune is on
 _AUTOTUNE = {
     'autotune_log_file': ('HOROVOD_AUTOTUNE_LOG', 'autotune', 'log_file'),
     'autotune_warmup_samples': ('HOROVOD_AUTOTUNE_WARMUP_SAMPLES', 'autotune', 'warmup_samples'),

@@ -10,7 +10,7 @@ _FUNCTIONS_OF_BASH = 'BASH_FUNC_'
 
 
 def is_exportable(v):
-    """Tells whether a variable of this process is meant for the workers of a job.
+    """Returns whether a variable of this process is meant for the workers of a job.
 
     Args:
         v: Name of the variable.

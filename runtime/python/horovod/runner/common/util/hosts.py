@@ -131,7 +131,7 @@ def parse_host_files(filename):
 
 
 def get_host_assignments(hosts, min_num_proc, max_num_proc=None):
-    """Gives each rank its place; hosts are filled in their order.
+    """Assigns each rank its place; hosts are filled in their order.
 
     Args:
         hosts: A list of HostInfo.

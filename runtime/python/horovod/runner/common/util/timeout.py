@@ -4,7 +4,7 @@ import time
 
 
 class TimeoutException(Exception):
-    """Something took too long."""
+    """A time limit was exceeded."""
 
 
 class Timeout:
@@ -30,7 +30,7 @@ class Timeout:
         return max(0.0, self._deadline - time.monotonic())
 
     def timed_out(self):
-        """Tells whether the deadline has passed.
+        """Returns whether the deadline has passed.
 
         Returns: True or False.
         """
