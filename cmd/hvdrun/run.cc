@@ -332,7 +332,7 @@ int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const Node
     PrintNotes({StaysHereText(options.plan.hosts.front())});
   if (options.settings.dry_run) return PrintPlan(options);
   HeldPort master(/*everywhere=*/false);
-  options.master_port = master.port();
+  options.master.port = master.port();
   master.LetServersListen();  // the job starts at once
   if (options.settings.print_env) return PrintEnvironment(options);
   if (const int channel = options.settings.function_channel; channel >= 0) {

@@ -1,5 +1,5 @@
-// AgentMessages: the messages that the agents of a job send, checked and turned into events of the
-// job, or into messages to other agents.
+// AgentMessages: the messages that the agents of a job send, checked and passed to the part of the
+// driver that handles them, or turned into events of the job.
 //
 // A host may send only what concerns its own ranks; one that violates the protocol is given up,
 // with a message. One thread, that of the io_context.
@@ -8,108 +8,117 @@
 
 #include <concepts>
 #include <cstdint>
-#include <type_traits>
 
-#include "launcher/driver/driver_parts.h"
-#include "launcher/driver/job_actions.h"
-#include "launcher/driver/recorder_messages.h"
-#include "launcher/overlay/relay/relay_switch.h"
+#include "launcher/driver/agent_network.h"
+#include "launcher/driver/driver_log.h"
+#include "launcher/driver/event_queue.h"
+#include "launcher/driver/hang_watch.h"
+#include "launcher/driver/host_readiness.h"
+#include "launcher/driver/job_hosts.h"
+#include "launcher/driver/rank_signals.h"
+#include "launcher/driver/recordings.h"
+#include "launcher/driver/worker_stdin.h"
+#include "launcher/job/state/job_state.h"
+#include "launcher/output/screen.h"
 #include "launcher/wire/messages.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
 
 namespace hvd {
 
-template <typename Message>
-concept IsOfRelay = requires(RelaySwitch relay, const Message& message) {
-  relay.Take(0U, message);
+// The parts that handle messages of agents.
+struct MessageHandlers {
+  AgentNetwork& network;
+  HostReadiness& readiness;
+  HangWatch& hangs;
+  Recordings& recordings;
+  RankSignals& signals;
+  WorkerStdin& input;
 };
-template <typename Message>
-concept IsWarning = requires(DriverParts parts, const Message& message) {
-  parts.HandleWarning(0U, message, TimePoint());
+
+template <typename Part, typename Message>
+concept Handles = requires(Part part, const Message& message) {
+  { part.Handle(0U, message, TimePoint()) } -> std::same_as<Status>;
 };
-template <typename Message>
-concept IsOfRecorders = requires(RecorderMessages recorders, const Message& message) {
-  recorders.Take(0U, message);
-};
-// The driver's observer prints output, its connection ends after AgentGone; the
-// doctor asks for the rest.
-template <typename Message>
-concept IsForOthers = std::same_as<Message, WorkerOutput> || std::same_as<Message, AgentGone> ||
-    std::same_as<Message, HostExam> || std::same_as<Message, PairMeasured> ||
-    std::same_as<Message, HostSnapshot>;
 
 class AgentMessages {
  public:
-  // They outlive this object.
-  AgentMessages(DriverParts& parts, JobActions& actions)
-      : parts_(parts), actions_(actions), recorders_(parts) {}
+  // All of them outlive this object.
+  AgentMessages(const JobState& state, JobHosts& hosts, EventQueue& events, Screen& screen,
+                DriverLog& log, MessageHandlers handlers)
+      : state_(state),
+        hosts_(hosts),
+        events_(events),
+        screen_(screen),
+        log_(log),
+        to_(handlers),
+        network_(handlers.network) {}
 
   // A message that came over the host's own stream.
   void Receive(uint32_t host, ToDriver& message, TimePoint now);
-  // Asks the agent for its time when that is due, so that departures of ranks on different hosts
-  // can be ordered.
-  void AskTimeIfDue(uint32_t host, TimePoint now);
-  // At the tick, and when a host has answered.
-  void TellScriptStall(TimePoint now);
 
  private:
-  Status MaySay(uint32_t host, const ToDriver& message) const;
-  void Take(uint32_t host, ToDriver& message);
-  // Every message without its own overload is an event already.
-  template <typename Event>
-  void On(uint32_t host, const Event& event) {
-    if constexpr (std::is_constructible_v<PlaceNews::News, Event>) {
-      parts_.events.Push(PlaceNews{host, event});
+  Status CheckSender(uint32_t host, const ToDriver& message) const;
+  void Dispatch(uint32_t host, ToDriver& message);
+
+  // Most messages are handled by one part, or are events as they are.
+  template <typename Message>
+  void On(uint32_t host, const Message& message) {
+    if constexpr (Handles<AgentNetwork, Message>) {
+      PassTo(to_.network, host, message);
+    } else if constexpr (Handles<HostReadiness, Message>) {
+      PassTo(to_.readiness, host, message);
+    } else if constexpr (Handles<HangWatch, Message>) {
+      PassTo(to_.hangs, host, message);
+    } else if constexpr (Handles<Recordings, Message>) {
+      PassTo(to_.recordings, host, message);
+    } else if constexpr (Handles<RankSignals, Message>) {
+      PassTo(to_.signals, host, message);
+    } else if constexpr (Handles<WorkerStdin, Message>) {
+      PassTo(to_.input, host, message);
     } else {
-      parts_.events.Push(event);
+      events_.Push(message);
     }
   }
-  void On(uint32_t host, const AgentReady& ready);
-  void On(uint32_t host, const AgentPath& path);
-  void On(uint32_t host, CommandReport& report);
-  void IsReady(uint32_t host);
+  template <typename Part, typename Message>
+  void PassTo(Part& part, uint32_t host, const Message& message) {
+    network_.agents().BreakUnless(host, part.Handle(host, message, now_));
+  }
+  // The others concern several parts, or are shown to the user.
+  void On(uint32_t host, const AgentNote& note) { log_.VerboseHost(host, note.text); }
+  void On(uint32_t host, const AgentWarning& warning) { log_.Warning(host, warning.text); }
   void On(uint32_t host, const ConnectivityProbed& probed);
   void On(uint32_t host, const RelayMeasured& measured);
-  template <IsOfRelay Message>
-  void On(uint32_t host, const Message& message) {
-    if (!parts_.tree.Has(host)) return;
-    parts_.agents.BreakUnless(host, parts_.relay.Take(parts_.tree.NumberOf(host), message));
-  }
-  template <IsOfRecorders Message>
-  void On(uint32_t host, const Message& message) {
-    parts_.agents.BreakUnless(host, recorders_.Take(host, message));
-  }
-  template <IsWarning Message>
-  void On(uint32_t host, const Message& message) {
-    parts_.HandleWarning(host, message, now_);
-  }
-  template <IsForOthers Message>
-  void On(uint32_t, const Message&) {}
-  void On(uint32_t host, const AgentNote& note) { parts_.log.VerboseHost(host, note.text); }
-  void On(uint32_t host, const AgentWarning& warning) { parts_.log.Warning(host, warning.text); }
+  void On(uint32_t host, const TimeReply& reply);
+  void On(uint32_t host, const TreeUp& batch);
+  void On(uint32_t host, const TreeCut& cut);
+  void On(uint32_t host, PutKey& put);
+  void On(uint32_t host, const MasterPortTaken& taken);
   void On(uint32_t host, const WorkerStarted& started);
   void On(uint32_t host, const RankJoined& joined);
   void On(uint32_t host, const RanksJoined& joined);
-  void On(uint32_t host, const InputTaken& taken);
-  void On(uint32_t host, PutKey& put);
-  void On(uint32_t host, const WantKey& want);
-  void On(uint32_t host, const TreeUp& batch);
-  void On(uint32_t host, const TreeCut& cut);
-  void On(uint32_t host, const TimeReply& reply);
-  void On(uint32_t host, const StallReport& report);
-  void On(uint32_t host, const GenerationIdle& told) {
-    parts_.events.Push(HostIdle{host, told.generation, std::chrono::milliseconds(told.idle_ms)});
-  }
-  void On(uint32_t host, const RanksExamined& examined);
-  void On(uint32_t host, const ScriptObserved& observed);
-  void On(uint32_t host, const FlightReply& reply);
-  void On(uint32_t host, const CommitsHeld& held) { parts_.events.Push(CommitsHeldBy{host, held}); }
+  void On(uint32_t host, const GenerationIdle& idle);
+  void On(uint32_t host, const CommitsHeld& held) { events_.Push(CommitsHeldBy{host, held}); }
   void On(uint32_t host, const StopRequested& request) {
-    parts_.events.Push(StopAsked{request.signal, {}, host});
+    events_.Push(StopAsked{request.signal, {}, host});
   }
+  void On(uint32_t host, const PlaceTaken& taken) { events_.Push(PlaceNews{host, taken}); }
+  void On(uint32_t host, const PlacesRefused& refused) { events_.Push(PlaceNews{host, refused}); }
+  // The driver shows output as it comes, and takes over with snapshots; a connection ends after
+  // AgentGone; the doctor asks for the rest.
+  void On(uint32_t, const WorkerOutput&) {}
+  void On(uint32_t, const HostSnapshot&) {}
+  void On(uint32_t, const AgentGone&) {}
+  void On(uint32_t, const HostExam&) {}
+  void On(uint32_t, const PairMeasured&) {}
 
-  DriverParts& parts_;
-  JobActions& actions_;
-  RecorderMessages recorders_;
+  const JobState& state_;
+  JobHosts& hosts_;
+  EventQueue& events_;
+  Screen& screen_;
+  DriverLog& log_;
+  const MessageHandlers to_;
+  AgentNetwork& network_;
   TimePoint now_{};  // of the message being handled
 };
 

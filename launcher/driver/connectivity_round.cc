@@ -21,7 +21,8 @@ ProbeConnectivity ConnectivityRound::QuestionFor(uint32_t host) const {
   return question;
 }
 
-ConnectivityRound::Answer ConnectivityRound::Take(uint32_t host, const ConnectivityProbed& probed) {
+ConnectivityRound::Answer ConnectivityRound::Handle(uint32_t host,
+                                                    const ConnectivityProbed& probed) {
   const std::vector<uint32_t> others = tree_.ProbePartnersOf(host);
   tree_.NoteRecord(host, probed.tree_record);
   Answer answer{{host, probed.trouble, {}}, {}};
@@ -39,7 +40,7 @@ ConnectivityRound::Answer ConnectivityRound::Take(uint32_t host, const Connectiv
 }
 
 bool ConnectivityRound::AddAddress(uint32_t host, const std::string& address) {
-  std::vector<std::string>& known = options_.hosts[host].addresses;
+  std::vector<std::string>& known = hosts_[host].addresses;
   if (address.empty() || std::find(known.begin(), known.end(), address) != known.end())
     return false;
   known.push_back(address);
@@ -47,21 +48,23 @@ bool ConnectivityRound::AddAddress(uint32_t host, const std::string& address) {
 }
 
 void ConnectivityRound::Finish(uint32_t master_port) {
-  const std::vector<std::string>& first = options_.hosts[0].addresses;
+  const std::vector<std::string>& first = hosts_[0].addresses;
   // Which host answers first is chance, and scripts that listen there may know IPv4 only.
   const auto ipv4 = std::ranges::find_if(
       first, [](const std::string& address) { return address.find(':') == std::string::npos; });
-  options_.master_address = first.empty() ? NameOf(0) : ipv4 != first.end() ? *ipv4 : first[0];
-  options_.master_port = master_port;
-  for (DriverHost& host : options_.hosts) {
-    if (host.addresses.empty()) host.addresses = {kLoopbackAddress};
+  hosts_.set_master({first.empty()         ? NameOf(0)
+                     : ipv4 != first.end() ? *ipv4
+                                           : first[0],
+                     master_port});
+  for (uint32_t host = 0; host < hosts_.count(); ++host) {
+    if (hosts_[host].addresses.empty()) hosts_[host].addresses = {kLoopbackAddress};
   }
 }
 
 std::string ConnectivityRound::AddressesText() const {
   std::vector<std::string> places;
   for (uint32_t host : tree_.hosts()) {
-    const std::vector<std::string>& known = options_.hosts[host].addresses;
+    const std::vector<std::string>& known = hosts_[host].addresses;
     places.push_back(NameOf(host) + (known.empty() ? "" : " at " + known.front()));
   }
   return HostNames(places);

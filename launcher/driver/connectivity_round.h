@@ -9,16 +9,20 @@
 #include <vector>
 
 #include "launcher/driver/driver_options.h"
+#include "launcher/driver/job_hosts.h"
 #include "launcher/job/state/job_state.h"
 #include "launcher/overlay/tree/tree_router.h"
 #include "launcher/wire/messages.h"
+#include "launcher/wire/plan.h"
 
 namespace hvd {
 
 class ConnectivityRound {
  public:
-  // Writes the addresses into `options.hosts`. Both arguments outlive this object.
-  ConnectivityRound(DriverOptions& options, TreeRouter& tree) : options_(options), tree_(tree) {}
+  // Writes the addresses into `hosts`. All arguments outlive this object.
+  ConnectivityRound(const DriverOptions& options, const Plan& plan, JobHosts& hosts,
+                    TreeRouter& tree)
+      : options_(options), plan_(plan), hosts_(hosts), tree_(tree) {}
 
   // The question to the agent of a host with a rank, once the tree is formed.
   ProbeConnectivity QuestionFor(uint32_t host) const;
@@ -27,7 +31,7 @@ class ConnectivityRound {
     HostProven event;
     std::vector<std::string> notes;  // for --verbose
   };
-  Answer Take(uint32_t host, const ConnectivityProbed& probed);
+  Answer Handle(uint32_t host, const ConnectivityProbed& probed);
 
   // The round is over: the master address is that of the first host, an IPv4 one if it has any, and
   // a host that no other one reached (or that has none to reach) listens at the loopback address.
@@ -36,11 +40,13 @@ class ConnectivityRound {
   std::string AddressesText() const;
 
  private:
-  const std::string& NameOf(uint32_t host) const { return options_.plan.hosts[host]; }
+  const std::string& NameOf(uint32_t host) const { return plan_.hosts[host]; }
   // False: the address is known already, or is none.
   bool AddAddress(uint32_t host, const std::string& address);
 
-  DriverOptions& options_;
+  const DriverOptions& options_;
+  const Plan& plan_;
+  JobHosts& hosts_;
   TreeRouter& tree_;
 };
 

@@ -4,44 +4,49 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 #include <exception>
 #include <memory>
 #include <optional>
-#include <set>
-#include <stdexcept>
 #include <string>
-#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "launcher/driver/agent_messages.h"
-#include "launcher/driver/driver_parts.h"
+#include "launcher/driver/agent_network.h"
+#include "launcher/driver/driver_log.h"
 #include "launcher/driver/event_queue.h"
+#include "launcher/driver/external_launcher.h"
 #include "launcher/driver/function_channel.h"
+#include "launcher/driver/hang_watch.h"
+#include "launcher/driver/host_readiness.h"
 #include "launcher/driver/job_actions.h"
+#include "launcher/driver/job_hosts.h"
 #include "launcher/driver/job_outline.h"
 #include "launcher/driver/job_settings.h"
 #include "launcher/driver/job_signals.h"
+#include "launcher/driver/job_takeover.h"
+#include "launcher/driver/last_output.h"
+#include "launcher/driver/printed_reports.h"
+#include "launcher/driver/rank_signals.h"
+#include "launcher/driver/recordings.h"
+#include "launcher/driver/remote_cleanup.h"
 #include "launcher/driver/run_watch.h"
-#include "launcher/driver/takeover/adoption.h"
-#include "launcher/driver/takeover/elastic_adoption.h"
-#include "launcher/driver/takeover/job_record.h"
-#include "launcher/job/error_file.h"
+#include "launcher/driver/stock_worlds.h"
+#include "launcher/driver/successor_record.h"
+#include "launcher/driver/worker_starter.h"
+#include "launcher/driver/worker_stdin.h"
+#include "launcher/job/job.h"
 #include "launcher/job/job_pause.h"
-#include "launcher/job/report/failure_code.h"
-#include "launcher/job/report/failure_hint.h"
 #include "launcher/job/report/job_result.h"
-#include "launcher/job/report/report.h"
 #include "launcher/output/output.h"
+#include "launcher/output/screen.h"
 #include "launcher/process/jobs/driver_status.h"
 #include "launcher/process/jobs/job_id.h"
-#include "launcher/process/links/record_link.h"
 #include "launcher/process/uncaught.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/exit_status.h"
-#include "runtime/base/text/format.h"
-#include "runtime/base/time_numbers.h"
 
 namespace hvd {
 namespace {
@@ -52,45 +57,10 @@ constexpr int kCannotGoOn = 1;
 constexpr auto kPatience = std::chrono::hours(24 * 365);
 constexpr auto kOutputLimit = std::chrono::seconds(1);
 
-// A person at a terminal reads a traceback once.
-TracebackPlace PlaceOfTraceback(const DriverParts& parts) {
-  const std::optional<uint32_t> cause = FirstFailedRank(parts.state);
-  if (!cause) return TracebackPlace::kInReport;
-  const auto& end = parts.state.ranks[*cause].end;
-  return end && parts.screen.Shows(end->last_stderr) ? TracebackPlace::kAbove
-                                                     : TracebackPlace::kInReport;
-}
-
-// The hint about how the command, or a port that is taken, explains the failure of a rank.
-std::string Hint(const DriverParts& parts) {
-  const JobState& state = parts.state;
-  if (!state.failure || state.failure->kind != JobFailure::Kind::kRank) return "";
-  const std::optional<uint32_t> cause = FirstFailedRank(state);
-  return cause ? FailureHint(parts.options.command,
-                             state.ranks[*cause].end ? state.ranks[*cause].end->last_stderr : "",
-                             parts.port_taken.value_or(""))
-               : "";
-}
-
-// Writes the error file of a job that failed; the sentence when it cannot.
-std::string WriteErrorFileIfFailed(const JobState& state, const DriverOptions& options) {
-  const std::string& path = options.settings.error_file;
-  if (path.empty() || !state.failure) return "";
-  Status status = WriteErrorFile(path, ErrorJson(state, options.job_id, options.command));
-  return status.ok() ? "" : "hvdrun: " + status.message() + "\n";
-}
-
-// A worker went, and not because all is done.
+// A worker has ended, and not with success.
 bool IsFailedEnd(const JobEvent& event) {
   const auto* exited = std::get_if<WorkerExited>(&event);
   return exited != nullptr && !exited->end.ok();
-}
-
-// What the agents know as well as hvdrun does, once that has happened.
-bool IsKnownToAgents(const JobEvent& event) {
-  return std::holds_alternative<WorkerStarted>(event) ||
-         std::holds_alternative<RankJoined>(event) || std::holds_alternative<ClockRead>(event) ||
-         std::holds_alternative<HostIdle>(event);
 }
 
 // The hosts of a job of fixed size, which a driver that takes it over does not open again.
@@ -102,427 +72,268 @@ void UseHostsOf(const TakeoverRecord& record, DriverOptions& options) {
     options.hosts[host].addresses = record.hosts[host].addresses;
 }
 
-// The hosts that an elastic job has found, from this one on: it opens one after the other now.
-std::vector<HostSlots> HostsFrom(uint32_t host, const ElasticState& elastic) {
-  std::vector<HostSlots> found;
-  for (size_t at = host; at < elastic.hosts.size(); ++at)
-    found.push_back(elastic.hosts[at].listing);
-  return found;
-}
-
-// Brings what happens to the job, on its hosts and around hvdrun, to the state machine.
+// One job: what happens on its hosts and around hvdrun becomes an event; the state machine decides
+// (Step); and JobActions carries that out.
 class Driver final : public AgentConnectionObserver {
  public:
   Driver(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts,
-         LauncherMaker make_launcher);
+         const LauncherMaker& make_launcher);
 
   int Run();
 
+  // What the connections to the agents bring.
   void OnHostStage(uint32_t host, HostStage stage) override {
     events_.Push(HostEntered{host, stage});
   }
   void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) override {
     events_.Push(HostTroubled{host, stage, reason});
   }
-  void OnHostNote(uint32_t host, const std::string& text) override {
-    parts_.log.VerboseHost(host, text);
-  }
+  void OnHostNote(uint32_t host, const std::string& text) override { log_.VerboseHost(host, text); }
   void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) override;
-  void OnMessage(uint32_t host, ToDriver message) override {
-    if (adoption_) return OnAdopted(host, std::move(message));
-    messages_.Receive(host, message, SteadyNow());
-    ScheduleTickIfMoved();
-  }
-  void OnReadOver(uint32_t) override { parts_.screen.Flush(); }
+  void OnMessage(uint32_t host, ToDriver message) override;
+  void OnReadOver(uint32_t) override { screen_.Flush(); }
   void OnHostAway(uint32_t host, const std::string& reason) override;
   void OnHostBack(uint32_t host, Duration away) override {
-    parts_.screen.Print(BackText(parts_.NameOf(host), away));
+    screen_.Print(BackText(NameOf(host), away));
   }
   void OnHvdrunSkipped(uint32_t host, const std::string& what) override {
-    parts_.log.HvdrunSkipped(host, what);
+    log_.HvdrunSkipped(host, what);
   }
   void OnHostEnd(uint32_t host, const std::string& reason) override;
 
  private:
-  void OnAdopted(uint32_t host, ToDriver message);
-  void AddAgent(uint32_t host);
-  void TakeOverAgents();
-  void Adopt();
-  void AdoptElastic(Adoption adoption);
-  void GoOnWithHosts(const TakeoverRecord& record);
-  void LeaveRecordIfNews();
-  void LeaveElasticRecord(const JobEvent& event, const Decision& decision);
-  TakeoverRecord BeginRecord() const;
-  void Leave(const TakeoverRecord& record);
-  std::string LastOutput() const;
-  void OpenTimeline();
-  void CloseTimelines();
-  void OpenLive();
-  void OpenFunctionChannel();
-  void WatchHosts();
-  void RunLauncher();
-  void OnLauncherOver(const LauncherEnd& end);
+  const std::string& NameOf(uint32_t host) const { return state_.plan.hosts[host]; }
+  bool taking_over() const { return takeover_ && takeover_->pending(); }
+
   void Begin();
-  int Finish();
-  void Handle(const JobEvent& event);
-  void Execute(const JobAction& action);
-  void StopWhenCleared();
-  void CleanUp(uint32_t host);
+  void BeginElastic();
+  void OpenFunctionChannel();
+  void GoOnIfComplete();
   void OnSignal(int signal);
   void WatchOwnRun();
-  void LookAtOwnRun();
+  void NoteOwnPause();
+  void Handle(const JobEvent& event);
+  void Execute(const JobAction& action);
   void ScheduleDeadline();
   void ScheduleTick();
-  void ScheduleTickIfMoved() {
-    if (std::exchange(parts_.tick_moved, false)) ScheduleTick();
-  }
+  void ScheduleTickIfEarlier();
   void Tick(TimePoint now);
+  void CleanUp(uint32_t host);
+  void StopWhenCleared();
+  int Finish();
 
+  // What the job is, and what it decides.
+  const DriverOptions options_;
+  const TimePoint begun_;
+  asio::io_context io_{1};
   EventQueue events_{[this](const JobEvent& event) { Handle(event); }};
-  DriverParts parts_;
-  ChannelFactory& channels_;
-  const LauncherMaker make_launcher_;
-  JobActions actions_{parts_};
-  AgentMessages messages_{parts_, actions_};
-  JobSignals signals_{parts_.io, [this](int signal) { OnSignal(signal); }};
-  asio::steady_timer deadline_timer_{parts_.io}, tick_timer_{parts_.io}, run_timer_{parts_.io};
-  RunWatch run_watch_;                                      // of an elastic job
-  std::unique_ptr<HostWatch> host_watch_;                   // of an elastic job
-  std::unique_ptr<FunctionChannel> function_channel_;       // of horovod.run()
-  std::optional<Adoption> adoption_;                        // while it takes over
-  std::vector<int32_t> interrupts_;                         // for a driver that takes over
-  std::optional<std::tuple<size_t, bool, JobPhase>> left_;  // what the record that was left says
-  std::string left_state_;                                  // the same of an elastic job
-  size_t channels_known_ = 0;                               // hosts whose channels can be made
-  DriverStatusListener status_listener_{parts_.io, [this] { return CountsOf(parts_.state); }};
+  JobState state_;
+
+  // Its hosts and agents.
+  JobHosts hosts_;
+  AgentNetwork network_;
+  RemoteCleanups cleanups_;
+
+  // What the user sees. From here on threads of these parts post to `io_`.
+  PrintedReports printed_reports_;
+  Screen screen_;
+  DriverLog log_;
+  Recordings recordings_;
+
+  // Why ranks hang, and what reaches them beside the job's decisions.
+  HangWatch hangs_;
+  RankSignals rank_signals_;
+  WorkerStdin stdin_;
+
+  // Messages of agents in, actions of the job out.
+  const std::unique_ptr<StockWorlds> stock_;  // null: the workers use our runtime
+  HostReadiness readiness_;
+  WorkerStarter starter_;
+  ExternalLauncher launcher_;
+  JobActions actions_;
+  AgentMessages messages_;
+
+  // The end of the job, and of this hvdrun before it.
+  LastOutput last_output_;
+  std::vector<int32_t> interrupts_;  // the signals that asked it to end
+  SuccessorRecord record_;
+  std::optional<JobTakeover> takeover_;  // of the job of an hvdrun that was killed
+
+  // What happens around hvdrun.
+  JobSignals signals_;
+  asio::steady_timer deadline_timer_{io_}, tick_timer_{io_}, run_timer_{io_};
+  RunWatch run_watch_;                                 // of an elastic job
+  std::unique_ptr<HostWatch> host_watch_;              // of an elastic job
+  std::unique_ptr<FunctionChannel> function_channel_;  // of horovod.run()
+  DriverStatusListener status_listener_{io_, [this] { return CountsOf(state_); }};
 };
 
 Driver::Driver(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts,
-               LauncherMaker make_launcher)
-    : parts_(std::move(options), events_, SteadyNow()),
-      channels_(channels),
-      make_launcher_(std::move(make_launcher)) {
-  if (watch_hosts) host_watch_ = watch_hosts(parts_.io);
-  const DriverOptions& job = parts_.options;
-  channels_known_ = job.plan.hosts.size();
-  if (job.taken_over) {
-    adoption_.emplace(*job.taken_over);
-    interrupts_ = job.taken_over->interrupts;
-    if (host_watch_) GoOnWithHosts(*job.taken_over);
+               const LauncherMaker& make_launcher)
+    : options_(std::move(options)),
+      begun_(options_.taken_over ? TimePoint(Duration(options_.taken_over->begun_ns))
+                                 : SteadyNow()),
+      state_(options_.plan, JobOptionsOf(options_), options_.named_hosts, options_.policy,
+             ParseJobId(options_.job_id).value_or(0)),
+      hosts_(options_),
+      network_(io_, channels, *this, options_, state_, hosts_),
+      printed_reports_(io_, state_, network_.agents(), screen_),
+      screen_(
+          io_, options_.plan, options_.policy.most_workers(), options_.settings, options_.prefix,
+          [this](uint32_t host, uint64_t bytes) {
+            network_.agents()[host].ReturnCredit(bytes);
+            if (options_.printed) printed_reports_.SendSoon();
+          },
+          options_.printed),
+      log_(LogLevelOf(options_.settings), state_.plan, screen_),
+      recordings_(io_, options_, state_, begun_, network_.agents(), screen_),
+      hangs_(options_.settings, state_, network_.agents(), events_),
+      rank_signals_(state_, network_.agents(), events_, screen_),
+      stdin_(io_, options_, network_.agents(), screen_),
+      stock_(options_.settings.stock_horovod
+                 ? std::make_unique<StockWorlds>(io_, options_, state_.plan, hosts_)
+                 : nullptr),
+      readiness_(options_, state_, hosts_, network_, events_, log_, stock_.get()),
+      starter_(options_, state_, hosts_, network_, events_, screen_, log_, stdin_, stock_.get()),
+      launcher_(io_, make_launcher, state_, network_.agents(), events_, log_),
+      actions_(options_, state_, begun_, hosts_, network_, starter_, launcher_, recordings_,
+               screen_, log_),
+      messages_(state_, hosts_, events_, screen_, log_,
+                {network_, readiness_, hangs_, recordings_, rank_signals_, stdin_}),
+      last_output_(options_, state_, hosts_, hangs_, screen_),
+      record_(options_, state_, begun_, interrupts_, hosts_, network_, last_output_),
+      signals_(io_, [this](int signal) { OnSignal(signal); }) {
+  if (watch_hosts) host_watch_ = watch_hosts(io_);
+  for (uint32_t host = 0; host < hosts_.count(); ++host) {
+    network_.AddConnection();
+    if (!hosts_[host].remote) state_.clocks[host] = HostClock::Ours();
   }
-  if (host_watch_) return;
-  for (uint32_t host = 0; host < job.plan.hosts.size(); ++host) {
-    AddAgent(host);
-    if (!job.hosts[host].remote) parts_.state.clocks[host] = HostClock::Ours();
-  }
-}
-
-// The hosts of an elastic job, as its former hvdrun has left them.
-void Driver::GoOnWithHosts(const TakeoverRecord& record) {
-  if (!DecodeJobState(record.job, parts_.state, SteadyNow()) ||
-      record.hosts.size() > parts_.state.elastic.hosts.size())
-    throw std::runtime_error("the hvdrun that was killed has left a record that cannot be read");
-  std::vector<bool> outlives(parts_.state.elastic.hosts.size());
-  for (uint32_t host = 0; host < outlives.size(); ++host) {
-    parts_.AddHost(parts_.state.elastic.hosts[host].listing);
-    AddAgent(host);
-    if (host >= record.hosts.size()) continue;
-    outlives[host] = record.hosts[host].has_rank != 0;
-    parts_.free_ports[host] = record.hosts[host].free_port;
-  }
-  ForgetHosts(parts_.state, outlives);
-}
-
-// The hosts of an elastic job, now and whenever they change.
-void Driver::WatchHosts() {
-  if (host_watch_ == nullptr) return;
-  host_watch_->Start([this](const HostAnswer& answer) {
-    events_.Push(HostsListed{answer.hosts, answer.trouble, answer.hopeless});
-  });
-}
-
-// Each of its processes waits for the agent of its host, so the messages need not have arrived.
-void Driver::RunLauncher() {
-  for (uint32_t host : parts_.options.plan.UsedHosts()) parts_.agents.Send(host, AwaitPlaces{});
-  std::vector<uint32_t> cpus;
-  for (const AgentFacts& facts : parts_.facts) cpus.push_back(facts.cpus);
-  auto made = make_launcher_(parts_.io, parts_.options.plan, cpus,
-                             [this](const LauncherEnd& end) { OnLauncherOver(end); });
-  if (!made.ok()) {
-    const LauncherEnded never{"was not started", made.status().message(), kUsageError};
-    return events_.Push(never);
-  }
-  parts_.launcher = std::move(*made);
-  parts_.log.Verbose("starting " + CommandText(parts_.launcher->command()));
-  parts_.launcher->Start();
-}
-
-void Driver::OnLauncherOver(const LauncherEnd& end) {
-  events_.Push(LauncherEnded{end.reason, end.words, end.exit_code, end.by_signal});
-}
-
-void Driver::AddAgent(uint32_t host) {
-  const DriverOptions& job = parts_.options;
-  if (host >= channels_known_) {
-    const std::vector<HostSlots> together = HostsFrom(host, parts_.state.elastic);
-    channels_.Add(together);
-    channels_known_ = host + together.size();
-  }
-  const uint64_t id = ParseJobId(job.job_id).value_or(0);
-  parts_.agents.Add(std::make_unique<AgentConnection>(
-      *this, host, id + host, channels_.Make(parts_.io, host), HeartbeatOf(job, host)));
-}
-
-// The path was checked before the job was begun.
-void Driver::OpenTimeline() {
-  const Settings& settings = parts_.options.settings;
-  if (!HasTimelineFile(settings)) return;
-  parts_.timeline = parts_.OpenTimelineFile(
-      settings.timeline_filename, static_cast<uint64_t>(settings.timeline_max_bytes),
-      static_cast<uint64_t>(settings.timeline_steps), SteadyNow());
+  if (!options_.taken_over) return;
+  interrupts_ = options_.taken_over->interrupts;
+  takeover_.emplace(options_, state_, hosts_, network_, starter_, actions_, messages_, events_,
+                    screen_);
 }
 
 int Driver::Run() {
-  OpenTimeline();
+  recordings_.OpenTimeline(SteadyNow());
   Begin();
-  parts_.io.run();
+  io_.run();
   return Finish();
 }
 
+// ---- the begin
+
 void Driver::Begin() {
   signals_.Open();
-  if (Status open = status_listener_.Open(parts_.options.job_id); !open.ok())
-    parts_.log.Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
-  OpenLive();
+  if (Status open = status_listener_.Open(options_.job_id); !open.ok())
+    log_.Verbose("hvdrun ps sees the ranks on this machine only: " + open.message());
+  recordings_.OpenLive(log_);
   OpenFunctionChannel();
-  const std::string plan = host_watch_ ? "elastic" : PlanText(parts_.options.plan);
-  parts_.log.Info("job " + parts_.options.job_id + ": " + plan);
-  if (adoption_) return TakeOverAgents();
+  const std::string plan = host_watch_ ? "elastic" : PlanText(options_.plan);
+  log_.Info("job " + options_.job_id + ": " + plan);
+  if (takeover_) {
+    takeover_->Open();
+    ScheduleTick();
+    return GoOnIfComplete();  // a job may have no hosts yet
+  }
   events_.Push(Begun{});
-  parts_.agents.Open();
-  WatchHosts();
-  if (host_watch_) WatchOwnRun();
+  network_.agents().Open();
+  if (host_watch_) BeginElastic();
   ScheduleTick();
-  if (parts_.log.level() <= LogLevel::kInfo || host_watch_)
+  if (log_.level() <= LogLevel::kInfo || host_watch_)
     return;  // the log shows more than a progress line
-  const bool remote_hosts = parts_.state.options.prove_addresses;
-  parts_.screen.BeginProgress(remote_hosts ? [this] { return parts_.state.stages.Counts(); }
-                                           : Screen::HostCounts());
+  const bool remote_hosts = state_.options.prove_addresses;
+  screen_.BeginProgress(remote_hosts ? [this] { return state_.stages.Counts(); }
+                                     : Screen::HostCounts());
 }
 
-// Those of other hosts are gone.
-void Driver::TakeOverAgents() {
-  const TakeoverRecord& record = *parts_.options.taken_over;
-  sigset_t held;  // since the standby was made
-  ::sigemptyset(&held);
-  for (int signal : {SIGINT, SIGTERM}) ::sigaddset(&held, signal);
-  ::pthread_sigmask(SIG_UNBLOCK, &held, nullptr);
-  parts_.screen.Print(
-      Format("hvdrun (pid {}) was killed; another one, pid {}, goes on with the job", record.pid,
-             ::getpid()));
-  const TakeOver printed = parts_.screen.printed(static_cast<uint32_t>(parts_.state.ranks.size()));
-  const auto grace = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(parts_.options.successor_grace_seconds));
-  for (uint32_t host = 0; host < record.hosts.size(); ++host) {
-    if (record.hosts[host].has_rank != 0)
-      parts_.agents[host].OpenAsSuccessor(record.hosts[host].there, record.key, printed, grace);
-  }
-  ScheduleTick();
-  if (adoption_->complete()) Adopt();  // of a job that has no hosts yet
-}
-
-void Driver::OnAdopted(uint32_t host, ToDriver message) {
-  if (auto* snapshot = std::get_if<HostSnapshot>(&message)) {
-    if (Status own = CheckSnapshot(parts_.state.plan, host, *snapshot); !own.ok())
-      return parts_.agents[host].Break(own.message());
-    adoption_->Take(host, std::move(*snapshot));
-  } else {
-    adoption_->Take(host, std::move(message));
-  }
-  if (adoption_->complete()) Adopt();
-}
-
-// All agents have answered, or were waited for. A host that is gone although all workers had ended
-// has only lost its answer.
-void Driver::Adopt() {
-  Adoption adoption = *std::exchange(adoption_, std::nullopt);
-  const TakeoverRecord& record = *parts_.options.taken_over;
-  if (host_watch_) return AdoptElastic(std::move(adoption));
-  actions_.UseRunning();
-  TakeoverRecord known = record;
-  known.interrupts = interrupts_;
-  for (const JobEvent& event : AdoptionEvents(known, adoption.snapshots())) events_.Push(event);
-  for (const auto& [host, reason] : adoption.lost()) {
-    if (reason.empty() || record.is_over != 0) {
-      events_.Push(AgentFinished{host});
-    } else {
-      events_.Push(AgentLost{host, reason});
-    }
-  }
-  for (auto& [host, message] : adoption.PopMessages())
-    messages_.Receive(host, message, SteadyNow());
-  ScheduleTick();
-}
-
-void Driver::AdoptElastic(Adoption adoption) {
-  const TakeoverRecord& record = *parts_.options.taken_over;
-  HostSnapshots snapshots = adoption.snapshots();
-  snapshots.resize(parts_.state.elastic.hosts.size());
-  std::set<uint32_t> with_part;
-  for (uint32_t host = 0; host < snapshots.size(); ++host) {
-    if (snapshots[host] && snapshots[host]->started != 0) with_part.insert(host);
-    if (snapshots[host] && parts_.options.hosts[host].remote) parts_.clock_schedule.Begin(host);
-  }
-  actions_.UseRunning(with_part);
-  const std::vector<JobEvent> missed = MissedEvents(parts_.state, snapshots);
-  for (const JobAction& action : UnfinishedActions(parts_.state, snapshots, SteadyNow()))
-    Execute(action);
-  for (const JobEvent& event : missed) events_.Push(event);
-  for (const auto& [host, reason] : adoption.lost()) {
-    if (reason.empty() || record.is_over != 0 || parts_.state.elastic.hosts[host].gone) {
-      events_.Push(AgentFinished{host});
-    } else {
-      events_.Push(AgentLost{host, reason});
-    }
-  }
-  for (auto& [host, message] : adoption.PopMessages())
-    messages_.Receive(host, message, SteadyNow());
-  for (size_t at = record.interrupts.size(); at < interrupts_.size(); ++at)
-    events_.Push(Interrupted{interrupts_[at]});
-  events_.Push(hvd::Tick{});
-  WatchHosts();
+// Its hosts come now and whenever they change.
+void Driver::BeginElastic() {
+  host_watch_->Start([this](const HostAnswer& answer) {
+    events_.Push(HostsListed{answer.hosts, answer.trouble, answer.hopeless});
+  });
   WatchOwnRun();
-  ScheduleTick();
-}
-
-// Before anything is done about what was decided: the next hvdrun does what this one did not.
-void Driver::LeaveElasticRecord(const JobEvent& event, const Decision& decision) {
-  const JobState& state = parts_.state;
-  if (parts_.options.successor_link < 0 || adoption_) return;
-  if (IsKnownToAgents(event) && decision.actions.empty()) return;
-  std::string now = EncodeJobState(state);
-  if (now == left_state_) return;
-  TakeoverRecord record = BeginRecord();
-  record.job = left_state_ = std::move(now);
-  for (uint32_t host = 0; host < parts_.agents.count(); ++host) {
-    const AgentPath& there = parts_.agents[host].there();
-    const bool outlives = state.host_open[host] && !there.hvdrun.empty();
-    record.hosts.push_back(
-        {there, static_cast<uint8_t>(outlives ? 1 : 0), {}, parts_.free_ports[host]});
-  }
-  Leave(record);
-}
-
-// When something has changed that agents do not know.
-void Driver::LeaveRecordIfNews() {
-  const DriverOptions& options = parts_.options;
-  const JobState& state = parts_.state;
-  if (options.successor_link < 0 || adoption_ || !parts_.tree.formed() || !state.blocked.empty() ||
-      state.phase == JobPhase::kOpening)
-    return;
-  const std::tuple now{interrupts_.size(), state.failure.has_value(), state.phase};
-  if (std::exchange(left_, now) == now) return;
-  TakeoverRecord record = BeginRecord();
-  record.host_names = options.plan.hosts;
-  record.ranks = options.plan.ranks;
-  record.homogeneous = options.plan.homogeneous ? 1 : 0;
-  for (uint32_t host = 0; host < options.plan.hosts.size(); ++host)
-    record.hosts.push_back({parts_.agents[host].there(),
-                            static_cast<uint8_t>(parts_.tree.Has(host) ? 1 : 0),
-                            options.hosts[host].addresses, 0});
-  if (state.failure) SetFailure(record, *state.failure);
-  Leave(record);
-}
-
-// What is the same for all jobs.
-TakeoverRecord Driver::BeginRecord() const {
-  const DriverOptions& options = parts_.options;
-  const JobState& state = parts_.state;
-  TakeoverRecord record;
-  record.pid = ::getpid();
-  record.key = options.successor_key;
-  record.begun_ns = NanosecondsOf(parts_.begun);
-  record.master_address = options.master_address;
-  record.master_port = options.master_port;
-  record.interrupts = interrupts_;
-  if (state.phase >= JobPhase::kFinishing) {
-    record.is_over = 1;
-    record.exit_code = ExitCode(state);
-    record.report = LastOutput();
-  }
-  return record;
-}
-
-void Driver::Leave(const TakeoverRecord& record) {
-  if (!LeaveRecord(parts_.options.successor_link, EncodeTakeoverRecord(record)))
-    parts_.options.successor_link = -1;
-}
-
-// Metrics that cannot be served are refused before the job is begun, but for a port that somebody
-// else takes in between.
-void Driver::OpenLive() {
-  if (Status open = parts_.live.Open(parts_.options.job_id); !open.ok())
-    parts_.log.Verbose("hvdrun top and dump do not see this job: " + open.message());
-  const Settings& settings = parts_.options.settings;
-  if (settings.metrics_port < 0) return;
-  const auto port = static_cast<uint16_t>(settings.metrics_port);
-  if (Status open = parts_.live.OpenMetrics(settings.metrics_bind, port); !open.ok())
-    return parts_.screen.Print(open.message() + "; the job goes on without it");
-  const std::string url = "http://" + parts_.live.metrics_address() + "/metrics";
-  if (port == 0) parts_.screen.Print("metrics are at " + url);
 }
 
 void Driver::OpenFunctionChannel() {
-  if (parts_.options.function.empty()) return;
+  if (options_.function.empty()) return;
   function_channel_ = std::make_unique<FunctionChannel>(
-      parts_.io, parts_.options.settings.function_channel,
-      [this](uint32_t host, uint64_t bytes) { parts_.agents[host].ReturnCredit(bytes); },
+      io_, options_.settings.function_channel,
+      [this](uint32_t host, uint64_t bytes) { network_.agents()[host].ReturnCredit(bytes); },
       [this] {
-        parts_.screen.Print("the process that called horovod.run() is gone, so its job ends");
+        screen_.Print("the process that called horovod.run() is gone, so its job ends");
         events_.Push(Interrupted{SIGTERM});
       });
 }
 
-void Driver::CloseTimelines() {
-  const bool dumped = parts_.failure_dump != nullptr;
-  for (auto* timeline : {&parts_.timeline, &parts_.failure_dump}) {
-    if (*timeline == nullptr) continue;
-    if (Status written = (*timeline)->Close(); !written.ok())
-      parts_.screen.Print(written.message());
-    timeline->reset();
+// Once all agents of a job that is taken over have answered.
+void Driver::GoOnIfComplete() {
+  if (!takeover_->complete()) return;
+  takeover_->GoOn(interrupts_);
+  if (host_watch_) BeginElastic();
+  ScheduleTick();
+}
+
+// ---- what comes in
+
+void Driver::OnMessage(uint32_t host, ToDriver message) {
+  if (taking_over()) {
+    takeover_->Handle(host, std::move(message));
+    return GoOnIfComplete();
   }
-  if (dumped)
-    parts_.screen.Print("the last events of the ranks are in " +
-                        parts_.options.settings.dump_on_failure);
+  messages_.Receive(host, message, SteadyNow());
+  ScheduleTickIfEarlier();
 }
 
-int Driver::Finish() {
-  const JobState& state = parts_.state;
-  parts_.live.Close();
-  parts_.stdin_reader.reset();
-  CloseTimelines();
-  host_watch_.reset();
-  signals_.Close();  // a job that waits for its reader can be interrupted
-  const std::optional<TakeoverRecord>& record = parts_.options.taken_over;
-  const bool was_over = record && record->is_over != 0;
-  const std::string last =
-      was_over ? record->report : LastOutput() + WriteErrorFileIfFailed(state, parts_.options);
-  const auto patience = EndedByItself(state) ? kPatience : kOutputLimit;
-  if (function_channel_) function_channel_->Finish(patience);
-  parts_.screen.Finish(last, patience);
-  const int code = was_over ? record->exit_code : ExitCode(state);
-  return code != 0 ? code : parts_.screen.exit_code();
+void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
+  const std::vector<Placement>& workers = state_.plan.ranks;
+  if (output.rank >= workers.size() || workers[output.rank].host != host)
+    return network_.agents()[host].Break("its agent reported an unknown rank");
+  const uint32_t rank = state_.ranks[output.rank].rank;
+  if (output.stream == OutputStream::kResult) {
+    if (!function_channel_)
+      return network_.agents()[host].Break("its agent sent a result, but no function is run");
+    return function_channel_->Pass({host, message_bytes}, output.rank, rank, output.bytes);
+  }
+  WorkerOutputView shown = output;
+  shown.rank = rank;
+  screen_.Print(host, output.rank, shown, message_bytes);
 }
 
-std::string Driver::LastOutput() const {
-  const std::string recorded =
-      parts_.state.failure ? parts_.flights.LinesOfFailure(parts_.options.plan.size()) : "";
-  return Report(parts_.state, PlaceOfTraceback(parts_)) + recorded + Hint(parts_) +
-         CodeLine(parts_.state);
+void Driver::OnHostAway(uint32_t host, const std::string& reason) {
+  const Duration grace = HeartbeatOf(options_.settings, hosts_[host].remote).grace;
+  screen_.Print(AwayText(NameOf(host), reason, grace));
+  ScheduleTick();  // the next tick is earlier
+}
+
+void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
+  if (network_.agents()[host].left_alone()) CleanUp(host);
+  rank_signals_.HandleGone(host, SteadyNow());
+  network_.HandleGone(host);
+  if (taking_over()) {
+    takeover_->HandleLost(host, reason);
+    return GoOnIfComplete();
+  }
+  if (reason.empty()) return events_.Push(AgentFinished{host});
+  events_.Push(AgentLost{host, reason});
+}
+
+void Driver::OnSignal(int signal) {
+  switch (ActionFor(signal, actions_.job_over())) {
+    case SignalAction::kLeave: return io_.stop();
+    case SignalAction::kInterrupt:
+      interrupts_.push_back(signal);
+      if (taking_over()) return;  // it goes on with what it was asked
+      return events_.Push(Interrupted{signal});
+    case SignalAction::kForward: return rank_signals_.Forward(signal);
+    case SignalAction::kNothing: return;
+    case SignalAction::kResume: return events_.Push(Resumed{});
+    case SignalAction::kPause: events_.Push(Paused{}); return JobSignals::StopSelf();
+  }
 }
 
 void Driver::WatchOwnRun() {
-  LookAtOwnRun();
+  NoteOwnPause();
   ScheduleDeadline();
   run_timer_.expires_after(RunWatch::kEvery);
   run_timer_.async_wait([this](const asio::error_code& error) {
@@ -530,106 +341,40 @@ void Driver::WatchOwnRun() {
   });
 }
 
-// Before anything is decided: limits of what hvdrun waits for stood still while it did.
-void Driver::LookAtOwnRun() {
+// Before anything is decided: no limit counts the time for which hvdrun was stopped.
+void Driver::NoteOwnPause() {
   const Duration away = run_watch_.Look(SteadyNow());
-  // Ctrl-Z is told, and accounts for itself.
-  if (away > Duration{} && !parts_.state.paused_at) NoteHeldUp(parts_.state, away);
+  // Ctrl-Z is an event of its own, and accounts for itself.
+  if (away > Duration{} && !state_.paused_at) NoteHeldUp(state_, away);
 }
 
-void Driver::Execute(const JobAction& action) {
-  if (std::holds_alternative<StartLauncher>(action)) RunLauncher();
-  if (const auto* open = std::get_if<OpenHost>(&action)) {
-    parts_.AddHost(open->listing);
-    AddAgent(open->host);
-  }
-  actions_.Execute(action, SteadyNow());
-}
+// ---- the job decides
 
 void Driver::Handle(const JobEvent& event) {
-  if (host_watch_) LookAtOwnRun();
-  if (parts_.stock && IsFailedEnd(event)) parts_.stock->Break();
-  Decision decision = Step(parts_.state, event, SteadyNow());
+  if (host_watch_) NoteOwnPause();
+  if (stock_ && IsFailedEnd(event)) stock_->Break();
+  const Decision decision = Step(state_, event, SteadyNow());
   if (!decision.reason.empty())
-    parts_.log.Print(decision.detail ? LogLevel::kDebug : LogLevel::kInfo, decision.reason);
-  if (host_watch_) LeaveElasticRecord(event, decision);
+    log_.Print(decision.detail ? LogLevel::kDebug : LogLevel::kInfo, decision.reason);
+  if (host_watch_ && !taking_over()) record_.LeaveState(event, decision);
   for (const JobAction& action : decision.actions) Execute(action);
-  if (!host_watch_) LeaveRecordIfNews();
-  if (parts_.state.phase == JobPhase::kOpening) parts_.screen.HostsChanged();
-  ScheduleTickIfMoved();
+  if (!host_watch_ && !taking_over()) record_.LeaveChanges();
+  if (state_.phase == JobPhase::kOpening) screen_.HostsChanged();
+  ScheduleTickIfEarlier();
   ScheduleDeadline();
   StopWhenCleared();
 }
 
-void Driver::OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) {
-  const std::vector<Placement>& workers = parts_.state.plan.ranks;
-  if (output.rank >= workers.size() || workers[output.rank].host != host)
-    return parts_.agents[host].Break("its agent reported an unknown rank");
-  if (output.stream == OutputStream::kResult) {
-    if (!function_channel_)
-      return parts_.agents[host].Break("its agent sent a result, but no function is run");
-    return function_channel_->Pass({host, message_bytes}, output.rank, parts_.RankOf(output.rank),
-                                   output.bytes);
-  }
-  WorkerOutputView shown = output;
-  shown.rank = parts_.RankOf(output.rank);
-  parts_.screen.Print(host, output.rank, shown, message_bytes);
+void Driver::Execute(const JobAction& action) {
+  actions_.Execute(action, SteadyNow());
+  if (std::holds_alternative<OpenHost>(action))
+    ScheduleTick();  // its first heartbeat is due earlier
 }
 
-void Driver::OnHostAway(uint32_t host, const std::string& reason) {
-  const Duration grace = HeartbeatOf(parts_.options, host).grace;
-  parts_.screen.Print(AwayText(parts_.NameOf(host), reason, grace));
-  ScheduleTick();  // the next tick is earlier
-}
-
-void Driver::OnHostEnd(uint32_t host, const std::string& reason) {
-  if (parts_.agents[host].left_alone()) CleanUp(host);
-  parts_.TellUnlessEnding(parts_.forwarded_signals.HostGone(host, SteadyNow()));
-  if (parts_.tree.Has(host)) parts_.relay.HostGone(parts_.tree.NumberOf(host));
-  if (adoption_) {
-    adoption_->Lose(host, reason);
-    return adoption_->complete() ? Adopt() : void();
-  }
-  if (reason.empty()) return events_.Push(AgentFinished{host});
-  events_.Push(AgentLost{host, reason});
-}
-
-// Runs beside the end of the job: the other hosts do not wait for it.
-void Driver::CleanUp(uint32_t host) {
-  std::unique_ptr<HostChannel> channel = parts_.agents[host].MakeSideCommand(SideCommand::kClear);
-  if (!channel) return;
-  parts_.cleanups.Start(std::move(channel), SteadyNow(), [this, host](const std::string& reason) {
-    if (reason.empty()) {
-      parts_.log.VerboseHost(host, "what was left of the job there is ended");
-    } else {
-      parts_.screen.Print(UnclearedText(parts_.NameOf(host), reason));
-    }
-    StopWhenCleared();
-  });
-  ScheduleTick();
-}
-
-void Driver::StopWhenCleared() {
-  const bool launcher_over = parts_.launcher == nullptr || parts_.launcher->over();
-  if (parts_.job_over && parts_.cleanups.all_over() && launcher_over) parts_.io.stop();
-}
-
-void Driver::OnSignal(int signal) {
-  switch (ActionFor(signal, parts_.job_over)) {
-    case SignalAction::kLeave: return parts_.io.stop();
-    case SignalAction::kInterrupt:
-      interrupts_.push_back(signal);
-      if (adoption_) return;  // it goes on with what it was asked
-      return events_.Push(Interrupted{signal});
-    case SignalAction::kForward: return parts_.ForwardToRanks(signal);
-    case SignalAction::kNothing: return;
-    case SignalAction::kResume: return events_.Push(Resumed{});
-    case SignalAction::kPause: events_.Push(Paused{}); return JobSignals::StopSelf();
-  }
-}
+// ---- time
 
 void Driver::ScheduleDeadline() {
-  std::optional<TimePoint> next = NextTick(parts_.state);
+  std::optional<TimePoint> next = NextTick(state_);
   if (!next) {
     deadline_timer_.cancel();
     return;
@@ -642,9 +387,8 @@ void Driver::ScheduleDeadline() {
 
 // The earliest tick of the parts.
 void Driver::ScheduleTick() {
-  tick_timer_.expires_at(std::min({parts_.agents.NextTick(), parts_.cleanups.NextTick(),
-                                   parts_.tree.NextTick(), parts_.troubles.NextTick(SteadyNow()),
-                                   parts_.stalls.NextTick(), parts_.flights.NextTick()}));
+  tick_timer_.expires_at(
+      std::min({network_.NextTick(), cleanups_.NextTick(), hangs_.NextTick(SteadyNow())}));
   tick_timer_.async_wait([this](const asio::error_code& error) {
     if (error) return;
     Tick(SteadyNow());
@@ -652,36 +396,65 @@ void Driver::ScheduleTick() {
   });
 }
 
+// After messages, which do not change when the agents' own ticks are due.
+void Driver::ScheduleTickIfEarlier() {
+  const TimePoint next = std::min(network_.tree().NextTick(), hangs_.NextTick(SteadyNow()));
+  if (next < tick_timer_.expiry()) ScheduleTick();
+}
+
 void Driver::Tick(TimePoint now) {
-  parts_.agents.Tick();
-  for (uint32_t host = 0; host < parts_.agents.count(); ++host) messages_.AskTimeIfDue(host, now);
-  const auto heard = [this](uint32_t rank) {
-    return parts_.agents[parts_.options.plan.ranks[rank].host].heard();
-  };
-  if (std::optional<SilentRoute> broken = parts_.troubles.TakeBroken(now, heard))
-    events_.Push(*broken);
-  if (std::optional<StallExplained> stall = parts_.stalls.Result(parts_.options.plan, now))
-    events_.Push(*stall);
-  messages_.TellScriptStall(now);
-  parts_.cleanups.Tick(now);
-  for (const auto& [host, reason] : parts_.tree.TakeOverdue(now)) parts_.agents[host].Break(reason);
+  network_.Tick(now);
+  hangs_.Tick(now);
+  cleanups_.Tick(now);
+  network_.BreakOverdue(now);
+}
+
+// ---- the end
+
+// Runs beside the end of the job: the other hosts do not wait for it.
+void Driver::CleanUp(uint32_t host) {
+  std::unique_ptr<HostChannel> channel =
+      network_.agents()[host].MakeSideCommand(SideCommand::kClear);
+  if (!channel) return;
+  cleanups_.Start(std::move(channel), SteadyNow(), [this, host](const std::string& reason) {
+    if (reason.empty()) {
+      log_.VerboseHost(host, "what was left of the job there is ended");
+    } else {
+      screen_.Print(UnclearedText(NameOf(host), reason));
+    }
+    StopWhenCleared();
+  });
+  ScheduleTick();
+}
+
+void Driver::StopWhenCleared() {
+  if (actions_.job_over() && cleanups_.all_over() && launcher_.over()) io_.stop();
+}
+
+int Driver::Finish() {
+  recordings_.CloseLive();
+  stdin_.Stop();
+  recordings_.CloseFiles();
+  host_watch_.reset();
+  signals_.Close();  // a job that waits for its reader can be interrupted
+  const std::optional<TakeoverRecord>& record = options_.taken_over;
+  const bool was_over = record && record->is_over != 0;
+  const std::string last =
+      was_over ? record->report : last_output_.Text() + last_output_.WriteErrorFileIfFailed();
+  const auto patience = EndedByItself(state_) ? kPatience : kOutputLimit;
+  if (function_channel_) function_channel_->Finish(patience);
+  screen_.Finish(last, patience);
+  const int code = was_over ? record->exit_code : ExitCode(state_);
+  return code != 0 ? code : screen_.exit_code();
 }
 
 }  // namespace
-
-bool DriverOptions::several_machines() const {
-  const std::vector<uint32_t> used = plan.UsedHosts();
-  bool remote =
-      std::any_of(used.begin(), used.end(), [&](uint32_t host) { return hosts[host].remote; });
-  return remote && used.size() > 1;
-}
 
 int RunJob(DriverOptions options, ChannelFactory& channels, const HostWatchMaker& watch_hosts,
            const LauncherMaker& make_launcher) {
   ::signal(SIGPIPE, SIG_IGN);
   if (const std::optional<TakeoverRecord>& record = options.taken_over) {
-    options.master_address = record->master_address;
-    options.master_port = record->master_port;
+    options.master = {record->master_address, record->master_port};
     if (!options.policy.finds_hosts) UseHostsOf(*record, options);
   }
   try {

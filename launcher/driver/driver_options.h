@@ -1,4 +1,5 @@
-// What a job is started with: the plan, the settings and the data of its hosts. A plain value.
+// What a job is started with: a draft of its plan, the settings and its hosts. A plain value, which
+// does not change while the job runs.
 #ifndef HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 #define HVD_LAUNCHER_DRIVER_DRIVER_OPTIONS_H_
 
@@ -22,22 +23,26 @@ namespace hvd {
 // A host of the plan, beyond its name.
 struct DriverHost {
   bool remote = false;                 // not this machine
-  std::vector<std::string> addresses;  // where its ranks listen for others; known once probed
+  std::vector<std::string> addresses;  // where its ranks listen for others; of a job taken over
+};
+
+// Where rank 0 listens for scripts of torch.distributed.
+struct MasterAddress {
+  std::string address;  // empty: this machine
+  uint32_t port = 0;    // 0: none
 };
 
 struct DriverOptions {
   std::string job_id, job_key;
-  Plan plan;
+  Plan plan;  // a draft until the agents are connected; then the job has the final one
   Settings settings;
   std::vector<std::string> command;
   std::vector<std::string> environment;  // "NAME=value"
   std::string directory;
   std::vector<std::string> given_environment;  // "NAME=value", from --env-file and -x
-  std::string master_address;                  // for torch.distributed; empty: this machine
-  uint32_t master_port = 0;                    // 0: none
-  std::vector<DriverHost> hosts;               // by host of the plan
-  // The same hosts as the user named them: the plan is a draft until their agents are connected.
-  std::vector<HostSlots> named_hosts;
+  MasterAddress master;
+  std::vector<DriverHost> hosts;       // by host of the plan
+  std::vector<HostSlots> named_hosts;  // the same, as the user named them; empty: the plan is final
   std::vector<std::string> interfaces;     // for connections between hosts; empty: all
   uint16_t first_port = 0, last_port = 0;  // both 0: any
   StageLimits stage_limits = StageLimits::Default();
@@ -53,8 +58,6 @@ struct DriverOptions {
 
   // At least one of the hosts known so far is not this machine.
   bool any_remote() const { return std::ranges::any_of(hosts, &DriverHost::remote); }
-  // The ranks of different hosts need the network.
-  bool several_machines() const;
 };
 
 }  // namespace hvd

@@ -4,67 +4,77 @@
 #ifndef HVD_LAUNCHER_DRIVER_JOB_ACTIONS_H_
 #define HVD_LAUNCHER_DRIVER_JOB_ACTIONS_H_
 
-#include <set>
-#include <string>
-#include <vector>
-
-#include "launcher/driver/driver_parts.h"
+#include "launcher/driver/agent_network.h"
+#include "launcher/driver/driver_log.h"
+#include "launcher/driver/driver_options.h"
+#include "launcher/driver/external_launcher.h"
+#include "launcher/driver/job_hosts.h"
+#include "launcher/driver/recordings.h"
+#include "launcher/driver/worker_starter.h"
 #include "launcher/job/job.h"
+#include "launcher/output/screen.h"
+#include "runtime/base/clock.h"
 
 namespace hvd {
 
 class JobActions {
  public:
-  // `parts` outlives this object.
-  explicit JobActions(DriverParts& parts) : parts_(parts) {}
+  // All of them outlive this object. `begun`: when the job was.
+  JobActions(const DriverOptions& options, const JobState& state, TimePoint begun,
+             const JobHosts& hosts, AgentNetwork& network, WorkerStarter& starter,
+             ExternalLauncher& launcher, Recordings& recordings, Screen& screen, DriverLog& log)
+      : options_(options),
+        state_(state),
+        begun_(begun),
+        hosts_(hosts),
+        network_(network),
+        starter_(starter),
+        launcher_(launcher),
+        recordings_(recordings),
+        screen_(screen),
+        log_(log) {}
 
   void Execute(const JobAction& action, TimePoint now);
-  // For a job that was taken over, whose workers are running already.
-  void UseRunning() { FormTree(); }
-  // The same of an elastic job; `hosts`: whose agents have their part of it.
-  void UseRunning(const std::set<uint32_t>& hosts);
-  // Has the agent of the host wait for another hvdrun if this one dies.
-  void AwaitSuccessorAt(uint32_t host);
+  // Nothing of the job is left, but remote cleanups and an external launcher may still run.
+  bool job_over() const { return job_over_; }
 
  private:
   template <typename Message>
   void On(const Message& message) {
-    parts_.agents.SendToAll(message);
+    network_.agents().SendToAll(message);
   }
-  void On(const StartLauncher&) {}  // the driver has started it, and added the host of OpenHost
   void On(const UsePlan&);
-  void On(const FinishJob& finish);
-  void On(const DismissHost& dismiss) { parts_.agents.Send(dismiss.host, FinishJob{}); }
-  void On(const ProveAddresses&);
-  void On(const RelayRoutes& relay);
-  void On(const BeginWorld& begin);
+  void On(const ProveAddresses&) { network_.ProbeAddresses(); }
+  void On(const RelayRoutes& relay) { network_.OpenRelay(relay); }
   void On(const OpenHost& open);
-  void On(const StartMembers& start);
+  void On(const StartLauncher&) { launcher_.Start(); }
+  void On(const StartMembers& start) { starter_.Start(start); }
+  void On(const BeginWorld& begin);
   void On(const SignalWorker& message) { SendToWorker(message.rank, message); }
   void On(const DismissWorker& message) { SendToWorker(message.rank, message); }
   void On(const AskMemory& message) { SendToWorker(message.rank, message); }
-  void On(const CutHost& cut) { parts_.agents[cut.host].Cut(); }
-  void On(const CutChannels&);
   void On(const NotifyUser& notice);
+  void On(const FinishJob& finish);
+  void On(const DismissHost& dismiss) { network_.agents().Send(dismiss.host, FinishJob{}); }
+  void On(const CutHost& cut) { network_.agents()[cut.host].Cut(); }
+  void On(const CutChannels&);
   void On(const EndRun&);
 
-  void StartAll();
-  void SendToWorker(uint32_t worker, const ToAgent& message);
-  void ShowPlace(const Placement& place);
-  void StartOn(uint32_t host, const std::vector<Member>& members, const StartMembers& start,
-               const StartJob& common);
-  void SetMasterAt(uint32_t host);
-  bool OneMachine(const std::vector<Member>& members) const;
-  void FormTree();
-  bool BeginStockWorld(const std::vector<Placement>& places);
-  void SendParts();
   void BeginWithMembers(const BeginWorld& begin);
-  void ReadStdin();
-  void SendStdin(std::string bytes);
+  void SendToWorker(uint32_t worker, const ToAgent& message);
 
-  DriverParts& parts_;
-  std::set<uint32_t> has_part_;  // hosts of an elastic job whose agent got StartJob
-  TimePoint now_{};              // of the action that is being carried out
+  const DriverOptions& options_;
+  const JobState& state_;
+  const TimePoint begun_;
+  const JobHosts& hosts_;
+  AgentNetwork& network_;
+  WorkerStarter& starter_;
+  ExternalLauncher& launcher_;
+  Recordings& recordings_;
+  Screen& screen_;
+  DriverLog& log_;
+  bool job_over_ = false;
+  TimePoint now_{};  // of the action that is being carried out
 };
 
 }  // namespace hvd

@@ -1,6 +1,7 @@
 #include "launcher/driver/job_outline.h"
 
 #include <algorithm>
+#include <set>
 
 namespace hvd {
 namespace {
@@ -50,6 +51,16 @@ std::map<uint32_t, ScriptRank> ScriptRanksOf(const JobState& state) {
     ranks[worker] = std::move(rank);
   }
   return ranks;
+}
+
+std::vector<uint32_t> HostsAtWork(const JobState& state) {
+  if (state.phase == JobPhase::kOpening) return {};
+  std::set<uint32_t> hosts;
+  for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
+    const uint32_t host = state.plan.ranks[worker].host;
+    if (state.ranks[worker].running() && state.host_open[host]) hosts.insert(host);
+  }
+  return {hosts.begin(), hosts.end()};
 }
 
 JobCounts CountsOf(const JobState& state) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "launcher/job/state/job_state.h"
 #include "launcher/live/job_view.h"
@@ -19,6 +20,9 @@ JobView OutlineOf(const JobState& state, const std::string& job_id);
 
 // For `hvdrun ps`: the ranks of the job, not the workers that it ever had, and those that run.
 JobCounts CountsOf(const JobState& state);
+
+// The hosts with workers that run; none while the plan may change.
+std::vector<uint32_t> HostsAtWork(const JobState& state);
 
 // For ScriptRounds, by worker: those that run or have ended successfully; none while ranks start or
 // end.

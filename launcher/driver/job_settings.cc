@@ -42,16 +42,22 @@ JobOptions JobOptionsOf(const DriverOptions& driver) {
   return options;
 }
 
-Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host) {
+Heartbeat HeartbeatOf(const Settings& settings, bool remote) {
   Heartbeat heartbeat;
   int limit = kSilentSecondsHere;
-  if (options.hosts[host].remote) {
-    limit = std::max(1, static_cast<int>(options.settings.heartbeat_timeout_seconds));
+  if (remote) {
+    limit = std::max(1, static_cast<int>(settings.heartbeat_timeout_seconds));
     heartbeat.every = std::min<Duration>(heartbeat.every, std::chrono::milliseconds(limit * 200));
   }
   heartbeat.limit_seconds = TestNumber("HVD_TEST_SILENT_SECONDS", limit);
-  heartbeat.grace = SecondsOf(options.settings.driver_grace_seconds);
+  heartbeat.grace = SecondsOf(settings.driver_grace_seconds);
   return heartbeat;
+}
+
+int64_t DriverGraceMs(const DriverOptions& options) {
+  const double grace = options.successor_key.empty() ? options.settings.driver_grace_seconds
+                                                     : options.successor_grace_seconds;
+  return static_cast<int64_t>(grace * 1e3);
 }
 
 Duration RouteSilenceLimit(const Settings& settings) {

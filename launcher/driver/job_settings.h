@@ -11,8 +11,10 @@
 namespace hvd {
 
 JobOptions JobOptionsOf(const DriverOptions& options);
-// Of the connection to a host of the plan.
-Heartbeat HeartbeatOf(const DriverOptions& options, uint32_t host);
+// Of the connection to a host; `remote`: it is not this machine.
+Heartbeat HeartbeatOf(const Settings& settings, bool remote);
+// How long agents wait for hvdrun, or for the one that takes over, after their connection is lost.
+int64_t DriverGraceMs(const DriverOptions& options);
 // How long a route between two hosts may be silent. A job that tolerates lost connections to agents
 // for some time tolerates those between hosts for as long.
 Duration RouteSilenceLimit(const Settings& settings);

@@ -22,13 +22,13 @@ TraceMode TraceModeOf(const Settings& settings) {
 
 }  // namespace
 
-StartJob CommonStart(const DriverOptions& options) {
+StartJob CommonStart(const DriverOptions& options, const Plan& plan, const MasterAddress& master) {
   StartJob start;
   start.job_id = options.job_id;
   start.job_key = options.job_key;
-  start.ranks.size = options.plan.size();
-  start.ranks.homogeneous = options.plan.homogeneous ? 1 : 0;
-  start.ranks.layout = options.plan.Layout();
+  start.ranks.size = plan.size();
+  start.ranks.homogeneous = plan.homogeneous ? 1 : 0;
+  start.ranks.layout = plan.Layout();
   start.meeting.first_port = options.first_port;
   start.meeting.last_port = options.last_port;
   start.program.argv = options.command;
@@ -37,9 +37,8 @@ StartJob CommonStart(const DriverOptions& options) {
   start.program.environment = options.environment;
   start.program.settings = options.settings.worker_environment;
   start.program.given = options.given_environment;
-  start.meeting.master_address =
-      options.master_address.empty() ? kLoopbackAddress : options.master_address;
-  start.meeting.master_port = options.master_port;
+  start.meeting.master_address = master.address.empty() ? kLoopbackAddress : master.address;
+  start.meeting.master_port = master.port;
   start.share.omp_threads = options.settings.omp_threads;
   start.share.bind_to = options.settings.bind_to;
   start.share.gpus = options.settings.gpus;
@@ -53,24 +52,22 @@ StartJob CommonStart(const DriverOptions& options) {
   start.limits.commit_bytes = options.policy.commit_bytes;
   start.limits.terminate_grace_ms =
       static_cast<int64_t>(options.settings.terminate_grace_seconds * 1e3);
-  const double grace = options.successor_key.empty() ? options.settings.driver_grace_seconds
-                                                     : options.successor_grace_seconds;
-  start.limits.driver_grace_ms = static_cast<int64_t>(grace * 1e3);
+  start.limits.driver_grace_ms = DriverGraceMs(options);
   return start;
 }
 
-StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOptions& options,
-                 StartJob common) {
+StartJob StartJobOn(uint32_t host, std::vector<Placement> slots, const Plan& plan,
+                    const DriverOptions& options, const JobHosts& hosts, StartJob common) {
   StartJob start = std::move(common);
-  start.host = options.plan.hosts[host];
+  start.host = plan.hosts[host];
   start.ranks.slots = std::move(slots);
   start.meeting.listen_addresses = {kLoopbackAddress};
-  if (options.several_machines()) start.meeting.listen_addresses = options.hosts[host].addresses;
+  if (hosts.SeveralMachines(plan)) start.meeting.listen_addresses = hosts[host].addresses;
   if (options.settings.hosts_per_machine > 1) {
     start.share.part = host;
-    start.share.parts = static_cast<uint32_t>(options.plan.hosts.size());
+    start.share.parts = static_cast<uint32_t>(plan.hosts.size());
   }
-  if (options.hosts[host].remote) {
+  if (hosts[host].remote) {
     start.limits.silence_ms =
         static_cast<int64_t>(options.settings.heartbeat_timeout_seconds * 1e3);
   }
@@ -79,13 +76,15 @@ StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOption
 
 // The message with which the first rank is started. The hosts of an elastic job are not known yet.
 StartJob StartJobFor(const DriverOptions& options, uint32_t host) {
-  if (options.plan.hosts.empty()) {
-    StartJob start = CommonStart(options);
+  const Plan& plan = options.plan;
+  StartJob common = CommonStart(options, plan, options.master);
+  if (plan.hosts.empty()) {
+    StartJob start = std::move(common);
     start.ranks.size = options.policy.np;
     start.ranks.slots = {{0, 0, 0, start.ranks.size, 0, 1}};
     return start;
   }
-  return StartOn(host, options.plan.OnHost(host), options, CommonStart(options));
+  return StartJobOn(host, plan.OnHost(host), plan, options, JobHosts(options), std::move(common));
 }
 
 std::string PathOfWorkers(const DriverOptions& options) {

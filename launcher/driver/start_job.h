@@ -7,17 +7,19 @@
 
 #include "launcher/channels/bundle/install_paths.h"
 #include "launcher/driver/driver_options.h"
+#include "launcher/driver/job_hosts.h"
 #include "launcher/wire/messages.h"
+#include "launcher/wire/plan.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
 
-// The part that is the same for all hosts. Pure.
-StartJob CommonStart(const DriverOptions& options);
+// The part that is the same for all hosts. `plan`: of the ranks that are started, or run. Pure.
+StartJob CommonStart(const DriverOptions& options, const Plan& plan, const MasterAddress& master);
 // `common` for host `host` of the plan, with its ranks. Pure.
-StartJob StartOn(uint32_t host, std::vector<Placement> slots, const DriverOptions& options,
-                 StartJob common);
-// Both: the job's part on one host.
+StartJob StartJobOn(uint32_t host, std::vector<Placement> slots, const Plan& plan,
+                    const DriverOptions& options, const JobHosts& hosts, StartJob common);
+// Both, for one host and before the job begins.
 StartJob StartJobFor(const DriverOptions& options, uint32_t host);
 
 // The PATH that the workers get and in which their command is looked up. Pure.

@@ -18,16 +18,18 @@ bool IsIPv4(const std::string& address) { return address.find(':') == std::strin
 
 }  // namespace
 
-StockWorlds::StockWorlds(asio::io_context& io, const DriverOptions& options, AskAddress ask)
+StockWorlds::StockWorlds(asio::io_context& io, const DriverOptions& options, const Plan& plan,
+                         const JobHosts& hosts, AskAddress ask)
     : io_(io),
       options_(options),
+      plan_(plan),
+      hosts_(hosts),
       ask_(std::move(ask)),
       server_(io, options.first_port, options.last_port, options.policy.most_workers()) {}
 
 void StockWorlds::Learn(uint32_t host, std::function<void()> then) {
-  const std::string& name = options_.named_hosts[host].host;
-  if (!options_.hosts[host].remote || own_.contains(name) ||
-      !OwnAddressTowardsNumeric(name).empty())
+  const std::string& name = hosts_[host].target;
+  if (!hosts_[host].remote || own_.contains(name) || !OwnAddressTowardsNumeric(name).empty())
     return then();
   const auto answer = std::make_shared<std::string>();
   questions_.try_emplace(host, io_).first->second.Ask(
@@ -42,7 +44,7 @@ Status StockWorlds::Begin(const std::vector<Placement>& places) {
   std::vector<StockSlot> slots;
   std::set<uint32_t> hosts;
   for (const Placement& place : places) {
-    slots.push_back({options_.plan.hosts[place.host], place});
+    slots.push_back({plan_.hosts[place.host], place});
     hosts.insert(place.host);
   }
   addresses_.clear();
@@ -64,15 +66,15 @@ std::string StockWorlds::AddressFor(uint32_t host) const {
 
 // The target that leads to the host: an address that was proven to others, else its name.
 std::string StockWorlds::TargetOn(uint32_t host) const {
-  for (const std::string& address : options_.hosts[host].addresses) {
+  for (const std::string& address : hosts_[host].addresses) {
     if (IsIPv4(address) && address != kLoopbackAddress) return address;
   }
-  return options_.named_hosts[host].host;
+  return hosts_[host].target;
 }
 
 // Workers on this machine that meet others reach it by the same address as those.
 Result<std::string> StockWorlds::OwnAddress(const std::vector<Placement>& places, uint32_t host) {
-  const auto remote = [this](const Placement& place) { return options_.hosts[place.host].remote; };
+  const auto remote = [this](const Placement& place) { return hosts_[place.host].remote; };
   const auto other = std::find_if(places.begin(), places.end(), remote);
   if (other == places.end()) return std::string(kLoopbackAddress);
   if (!options_.interfaces.empty()) {
@@ -81,7 +83,7 @@ Result<std::string> StockWorlds::OwnAddress(const std::vector<Placement>& places
     const auto found = std::find_if(addresses->begin(), addresses->end(), IsIPv4);
     if (found != addresses->end()) return *found;
   }
-  const std::string target = TargetOn(options_.hosts[host].remote ? host : other->host);
+  const std::string target = TargetOn(hosts_[host].remote ? host : other->host);
   std::string own = OwnAddressTowardsNumeric(target);
   if (const auto known = own_.find(target); own.empty() && known != own_.end()) own = known->second;
   if (own.empty()) own = OwnAddressTowardsNumeric(kElsewhere);

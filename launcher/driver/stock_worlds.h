@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launcher/driver/driver_options.h"
+#include "launcher/driver/job_hosts.h"
 #include "launcher/elastic_hosts/off_loop.h"
 #include "launcher/external/stock/own_address.h"
 #include "launcher/external/stock/stock_server.h"
@@ -26,9 +27,10 @@ class StockWorlds {
   // The address from which this machine reaches a host; empty: not known. May block.
   using AskAddress = std::function<std::string(const std::string& host)>;
 
-  // `options` outlives this object, and knows all hosts that have a place.
-  StockWorlds(asio::io_context& io, const DriverOptions& options,
-              AskAddress ask = OwnAddressTowards);
+  // All of them outlive this object. `plan` has the names of all hosts that have a place, and
+  // `hosts` knows them.
+  StockWorlds(asio::io_context& io, const DriverOptions& options, const Plan& plan,
+              const JobHosts& hosts, AskAddress ask = OwnAddressTowards);
 
   // Before a host gets a place. `then` is called when Begin() has no more to ask about it: at once,
   // or by the io_context.
@@ -48,6 +50,8 @@ class StockWorlds {
 
   asio::io_context& io_;
   const DriverOptions& options_;
+  const Plan& plan_;
+  const JobHosts& hosts_;
   const AskAddress ask_;
   StockServer server_;
   std::map<std::string, std::string> own_;     // the address of this machine, by a host's name

@@ -8,11 +8,11 @@ Adoption::Adoption(const TakeoverRecord& record) : snapshots_(record.hosts.size(
   }
 }
 
-void Adoption::Take(uint32_t host, HostSnapshot snapshot) {
+void Adoption::Add(uint32_t host, HostSnapshot snapshot) {
   if (awaited_.erase(host) > 0) snapshots_[host] = std::move(snapshot);
 }
 
-void Adoption::Take(uint32_t host, ToDriver message) {
+void Adoption::Keep(uint32_t host, ToDriver message) {
   if (host < snapshots_.size() && snapshots_[host]) later_.emplace_back(host, std::move(message));
 }
 

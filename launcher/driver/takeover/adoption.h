@@ -20,9 +20,9 @@ class Adoption {
   explicit Adoption(const TakeoverRecord& record);
 
   bool complete() const { return awaited_.empty(); }
-  void Take(uint32_t host, HostSnapshot snapshot);
+  void Add(uint32_t host, HostSnapshot snapshot);
   // Keeps a message for later; drops one that precedes the host's snapshot, which includes it.
-  void Take(uint32_t host, ToDriver message);
+  void Keep(uint32_t host, ToDriver message);
   // The host was not reached in time, or its agent is gone.
   void Lose(uint32_t host, std::string reason);
 

@@ -30,4 +30,20 @@ std::optional<uint32_t> JobState::WorkerOf(uint32_t rank) const {
   return rank < members.size() ? std::optional(members[rank].worker) : std::nullopt;
 }
 
+const Placement* JobState::PlaceOf(uint32_t rank) const {
+  if (rank >= size()) return nullptr;
+  return policy().ranks_change ? &elastic.generation.members[rank].place : &plan.ranks[rank];
+}
+
+uint32_t JobState::size() const {
+  return policy().ranks_change ? elastic.generation.size() : plan.size();
+}
+
+Plan JobState::GenerationPlan() const {
+  if (!policy().ranks_change) return plan;
+  Plan present{plan.hosts, {}, elastic.generation.homogeneous};
+  for (const Member& member : elastic.generation.members) present.ranks.push_back(member.place);
+  return present;
+}
+
 }  // namespace hvd

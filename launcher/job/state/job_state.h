@@ -171,6 +171,11 @@ struct JobState {
   void LeaveWorld(RankRecord& rank);
   // The worker that has this rank in the present generation.
   std::optional<uint32_t> WorkerOf(uint32_t rank) const;
+  // The next three: of the present generation; where ranks keep their places, of the job, also
+  // before its first generation. The place of a rank; null if there is no such rank.
+  const Placement* PlaceOf(uint32_t rank) const;
+  uint32_t size() const;
+  Plan GenerationPlan() const;
 
   const JobPolicy& policy() const { return elastic.policy; }
   // It gets ready or runs; later it only ends.

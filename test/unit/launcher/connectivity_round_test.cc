@@ -18,19 +18,21 @@ class ConnectivityRoundTest : public testing::Test {
     options_.interfaces = {"eth0"};
     options_.first_port = 4000;
     options_.last_port = 4009;
-    options_.plan.hosts = {"a", "b", "c"};
+    plan_.hosts = {"a", "b", "c"};
     for (uint32_t host = 0; host < 3; ++host) {
-      options_.hosts.push_back({true, {}});
+      hosts_.Add({.host = plan_.hosts[host], .remote = true});
       if (skip_b && host == 1) continue;
-      const uint32_t rank = options_.plan.size();
-      options_.plan.ranks.push_back({rank, host, 0, 1, rank, skip_b ? 2U : 3U});
+      const uint32_t rank = plan_.size();
+      plan_.ranks.push_back({rank, host, 0, 1, rank, skip_b ? 2U : 3U});
     }
-    tree_.Form(options_.plan, 8);
+    tree_.Form(plan_, 8);
   }
 
   DriverOptions options_;
+  Plan plan_;
+  JobHosts hosts_;
   TreeRouter tree_{[](uint32_t, const ToAgent&) {}};
-  ConnectivityRound round_{options_, tree_};
+  ConnectivityRound round_{options_, plan_, hosts_, tree_};
 };
 
 TEST_F(ConnectivityRoundTest, AsksEachHostForItsPartners) {
@@ -48,20 +50,20 @@ TEST_F(ConnectivityRoundTest, AsksEachHostForItsPartners) {
 
 TEST_F(ConnectivityRoundTest, CollectsAddressesOnceEach) {
   Begin();
-  auto first = round_.Take(0, {"", {"10.0.0.2", "10.0.0.3"}, "", {"", ""}});
+  auto first = round_.Handle(0, {"", {"10.0.0.2", "10.0.0.3"}, "", {"", ""}});
   EXPECT_THAT(first.notes, ElementsAre("host b is reached at 10.0.0.2 by a",
                                        "host c is reached at 10.0.0.3 by a"));
   EXPECT_EQ(first.event.host, 0U);
   EXPECT_THAT(first.event.blocked, IsEmpty());
-  auto second = round_.Take(1, {"", {"10.0.0.1", "10.0.0.3"}, "", {}});
+  auto second = round_.Handle(1, {"", {"10.0.0.1", "10.0.0.3"}, "", {}});
   EXPECT_THAT(second.notes, ElementsAre("host a is reached at 10.0.0.1 by b"));
-  EXPECT_THAT(options_.hosts[2].addresses, ElementsAre("10.0.0.3"));
+  EXPECT_THAT(hosts_[2].addresses, ElementsAre("10.0.0.3"));
   EXPECT_EQ(round_.AddressesText(), "a at 10.0.0.1, b at 10.0.0.2, c at 10.0.0.3");
 }
 
 TEST_F(ConnectivityRoundTest, ReportsBlockedRoutesAndTrouble) {
   Begin();
-  auto answer = round_.Take(1, {"no socket", {"", ""}, "", {"", "c does not answer"}});
+  auto answer = round_.Handle(1, {"no socket", {"", ""}, "", {"", "c does not answer"}});
   EXPECT_EQ(answer.event.trouble, "no socket");
   ASSERT_EQ(answer.event.blocked.size(), 1U);
   EXPECT_EQ(answer.event.blocked[0].from, 1U);
@@ -71,40 +73,41 @@ TEST_F(ConnectivityRoundTest, ReportsBlockedRoutesAndTrouble) {
 
 TEST_F(ConnectivityRoundTest, IgnoresAnswersBeyondItsQuestion) {
   Begin(/*skip_b=*/true);
-  auto answer = round_.Take(0, {"", {"10.0.0.3", "10.9.9.9"}, "", {"", "x", "y"}});
+  auto answer = round_.Handle(0, {"", {"10.0.0.3", "10.9.9.9"}, "", {"", "x", "y"}});
   EXPECT_THAT(answer.notes, ElementsAre("host c is reached at 10.0.0.3 by a"));
   EXPECT_THAT(answer.event.blocked, IsEmpty());
-  EXPECT_THAT(round_.Take(1, {"", {"10.0.0.1"}, "", {"x"}}).notes, IsEmpty()) << "b was not asked";
+  EXPECT_THAT(round_.Handle(1, {"", {"10.0.0.1"}, "", {"x"}}).notes, IsEmpty())
+      << "b was not asked";
 }
 
 TEST_F(ConnectivityRoundTest, EndsWithAnAddressForEveryHost) {
   Begin();
-  round_.Take(1, {"", {"10.0.0.1", ""}, "", {}});
+  round_.Handle(1, {"", {"10.0.0.1", ""}, "", {}});
   round_.Finish(5678);
-  EXPECT_EQ(options_.master_address, "10.0.0.1");
-  EXPECT_EQ(options_.master_port, 5678U);
-  EXPECT_THAT(options_.hosts[2].addresses, ElementsAre("127.0.0.1")) << "no host reached it";
+  EXPECT_EQ(hosts_.master().address, "10.0.0.1");
+  EXPECT_EQ(hosts_.master().port, 5678U);
+  EXPECT_THAT(hosts_[2].addresses, ElementsAre("127.0.0.1")) << "no host reached it";
 }
 
 TEST_F(ConnectivityRoundTest, TellsAnIpv4AddressWhoeverAnswersFirst) {
   Begin();
-  round_.Take(1, {"", {"fd00::1", ""}, "", {}});
-  round_.Take(2, {"", {"10.0.0.1", ""}, "", {}});
+  round_.Handle(1, {"", {"fd00::1", ""}, "", {}});
+  round_.Handle(2, {"", {"10.0.0.1", ""}, "", {}});
   round_.Finish(5678);
-  EXPECT_EQ(options_.master_address, "10.0.0.1");
+  EXPECT_EQ(hosts_.master().address, "10.0.0.1");
 }
 
 TEST_F(ConnectivityRoundTest, TellsAnIpv6AddressWhereThereIsNoOther) {
   Begin();
-  round_.Take(1, {"", {"fd00::1", ""}, "", {}});
+  round_.Handle(1, {"", {"fd00::1", ""}, "", {}});
   round_.Finish(5678);
-  EXPECT_EQ(options_.master_address, "fd00::1");
+  EXPECT_EQ(hosts_.master().address, "fd00::1");
 }
 
 TEST_F(ConnectivityRoundTest, NamesTheFirstHostWhereNoAddressIsKnown) {
   Begin();
   round_.Finish(1);
-  EXPECT_EQ(options_.master_address, "a");
+  EXPECT_EQ(hosts_.master().address, "a");
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ TEST(StockWorlds, ANameServerThatIsSlowKeepsNobodyWaiting) {
   asio::io_context io;
   const DriverOptions options = WithRemote("far");
   auto goes_on = std::make_shared<std::promise<void>>();
-  StockWorlds worlds(io, options,
+  const JobHosts hosts(options);
+  StockWorlds worlds(io, options, options.plan, hosts,
                      [answer = goes_on->get_future().share()](const std::string& host) {
                        answer.wait();
                        return host == "far" ? std::string("127.0.0.2") : "";
@@ -52,7 +53,8 @@ TEST(StockWorlds, AHostThatIsNamedByItsAddressNeedsNoQuestion) {
   asio::io_context io;
   const DriverOptions options = WithRemote("127.0.0.1");
   bool asked = false, learned = false;
-  StockWorlds worlds(io, options, [&](const std::string&) {
+  const JobHosts hosts(options);
+  StockWorlds worlds(io, options, options.plan, hosts, [&](const std::string&) {
     asked = true;
     return std::string();
   });
