@@ -63,7 +63,7 @@ Status HangWatch::Handle(uint32_t host, const FlightReply& reply, TimePoint now)
 void HangWatch::HandleTrouble(uint32_t host, uint64_t generation, const Trouble& trouble,
                               TimePoint now) {
   const std::optional<JobEvent> event =
-      troubles_.Take(state_.GenerationPlan(), host, generation, trouble, now);
+      troubles_.Handle(state_.GenerationPlan(), host, generation, trouble, now);
   if (event) events_.Push(*event);
 }
 
@@ -84,7 +84,7 @@ bool HangWatch::HeardFrom(uint32_t rank) const {
 
 void HangWatch::Tick(TimePoint now) {
   if (std::optional<SilentRoute> broken =
-          troubles_.TakeBroken(now, [this](uint32_t rank) { return HeardFrom(rank); }))
+          troubles_.PopBroken(now, [this](uint32_t rank) { return HeardFrom(rank); }))
     events_.Push(*broken);
   if (now >= stalls_.NextTick()) ReportStall(now);
   ReportScriptStall(now);

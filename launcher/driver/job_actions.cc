@@ -77,7 +77,7 @@ void JobActions::On(const CutChannels&) {
   for (uint32_t host = 0; host < network_.agents().count(); ++host) {
     AgentConnection& agent = network_.agents()[host];
     if (agent.away())
-      screen_.Print(UntoldText(state_.plan.hosts[host],
+      screen_.Print(UnreachedText(state_.plan.hosts[host],
                                HeartbeatOf(options_.settings, hosts_[host].remote).grace));
     agent.Cut();
   }

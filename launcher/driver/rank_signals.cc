@@ -23,7 +23,7 @@ void RankSignals::Forward(int signal) {
 }
 
 Status RankSignals::Handle(uint32_t host, const SignalForwarded& answer, TimePoint now) {
-  PrintUnlessEnding(forwarded_.Take(host, state_.plan.hosts[host], answer, now));
+  PrintUnlessEnding(forwarded_.Handle(host, state_.plan.hosts[host], answer, now));
   return Status::Ok();
 }
 

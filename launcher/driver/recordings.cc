@@ -89,13 +89,13 @@ void Recordings::CloseFiles() {
 
 Status Recordings::Handle(uint32_t host, const TraceBegun& begun, TimePoint) {
   if (timeline_ && host < state_.clocks.size())
-    timeline_->Take(host, NameOf(host), begun, state_.clocks[host]);
+    timeline_->Add(host, NameOf(host), begun, state_.clocks[host]);
   return Status::Ok();
 }
 
 Status Recordings::Handle(uint32_t host, const TraceRecords& records, TimePoint) {
   if (timeline_ && host < state_.clocks.size())
-    timeline_->Take(host, NameOf(host), records, state_.clocks[host]);
+    timeline_->Add(host, NameOf(host), records, state_.clocks[host]);
   return Status::Ok();
 }
 
@@ -114,8 +114,8 @@ Status Recordings::Handle(uint32_t host, const RingReply& reply, TimePoint) {
     const TraceRecords records{reply.rank, reply.world_rank, reply.generation, 0, reply.records};
     const TraceBegun begun{reply.rank, reply.world_rank, reply.generation,
                            FirstStampIn(reply.records)};
-    failure_dump_->Take(host, NameOf(host), begun, clock);
-    failure_dump_->Take(host, NameOf(host), records, clock);
+    failure_dump_->Add(host, NameOf(host), begun, clock);
+    failure_dump_->Add(host, NameOf(host), records, clock);
   }
   return Status::Ok();
 }

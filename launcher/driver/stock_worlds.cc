@@ -92,8 +92,8 @@ Result<std::string> StockWorlds::OwnAddress(const std::vector<Placement>& places
                  ", and stock Horovod knows no other addresses; --network-interfaces names one");
 }
 
-std::string StockWorlds::TakeNotice() {
-  if (std::exchange(told_, true)) return "";
+std::string StockWorlds::PopNotice() {
+  if (std::exchange(notice_popped_, true)) return "";
   const std::string elastic =
       options_.policy.ranks_change
           ? "; running workers are not told of hosts that are added: where ranks come or go, all "

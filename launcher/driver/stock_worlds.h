@@ -42,7 +42,7 @@ class StockWorlds {
   // The address of the rendezvous for the workers of a host that has a place: "10.0.0.1:4711".
   std::string AddressFor(uint32_t host) const;
   // A notice for the user, once; then empty.
-  std::string TakeNotice();
+  std::string PopNotice();
 
  private:
   Result<std::string> OwnAddress(const std::vector<Placement>& places, uint32_t host);
@@ -57,7 +57,7 @@ class StockWorlds {
   std::map<std::string, std::string> own_;     // the address of this machine, by a host's name
   std::map<uint32_t, OffLoop> questions_;      // by host
   std::map<uint32_t, std::string> addresses_;  // by host
-  bool told_ = false;
+  bool notice_popped_ = false;
 };
 
 }  // namespace hvd

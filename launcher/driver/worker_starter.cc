@@ -27,7 +27,7 @@ bool WorkerStarter::BeginStockWorld(const std::vector<Placement>& places) {
     events_.Push(WorkerNotStarted{0, EADDRINUSE, begun.message()});
     return false;
   }
-  if (const std::string notice = stock_->TakeNotice(); !notice.empty()) screen_.Print(notice);
+  if (const std::string notice = stock_->PopNotice(); !notice.empty()) screen_.Print(notice);
   return true;
 }
 

@@ -30,7 +30,7 @@ void WorkerStdin::Send(std::string bytes) {
 
 Status WorkerStdin::Handle(uint32_t host, const InputTaken& taken, TimePoint) {
   if (!broadcast_) return Status::Ok();
-  Result<uint64_t> more = broadcast_->Take(host, taken.bytes);
+  Result<uint64_t> more = broadcast_->NoteRead(host, taken.bytes);
   if (!more.ok()) return more.status();
   if (*more > 0) reader_->Allow(*more);
   return Status::Ok();

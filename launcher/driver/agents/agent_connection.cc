@@ -39,8 +39,8 @@ struct AgentConnection::Connection final : ChannelObserver {
       : line(the_line),
         channel(std::move(the_channel)),
         preamble(line.transport_.greeting),
-        first_words(std::move(words)),
-        resuming(!first_words.empty()) {}
+        first_bytes(std::move(words)),
+        resuming(!first_bytes.empty()) {}
 
   void OnStage(ChannelStage stage) override {
     bool greets = stage == ChannelStage::kRunning && !preamble.over();
@@ -60,7 +60,7 @@ struct AgentConnection::Connection final : ChannelObserver {
   AgentConnection& line;
   std::unique_ptr<HostChannel> channel;
   Preamble preamble;
-  std::string first_words;  // what comes before the stream's, once the preamble is over
+  std::string first_bytes;  // what comes before the stream's, once the preamble is over
   const bool resuming;
   bool over = false;
 };
@@ -92,8 +92,8 @@ void AgentConnection::OpenAsSuccessor(const AgentPath& there, std::string key,
   TryAgain(SteadyNow());
 }
 
-void AgentConnection::Connect(std::unique_ptr<HostChannel> channel, std::string first_words) {
-  connection_ = std::make_unique<Connection>(*this, std::move(channel), std::move(first_words));
+void AgentConnection::Connect(std::unique_ptr<HostChannel> channel, std::string first_bytes) {
+  connection_ = std::make_unique<Connection>(*this, std::move(channel), std::move(first_bytes));
   connection_->channel->Open(*connection_);
   Flush();
 }
@@ -127,7 +127,7 @@ void AgentConnection::ReturnCredit(size_t count) {
 
 void AgentConnection::Flush() {
   while (connection_) {
-    std::string& first = connection_->first_words;
+    std::string& first = connection_->first_bytes;
     if (!first.empty() && !connection_->preamble.over()) return;
     std::string_view out = feed_           ? feed_->Outgoing()
                            : first.empty() ? stream_.Outgoing()
@@ -228,7 +228,7 @@ void AgentConnection::Receive(std::string_view bytes) {
     if (std::exchange(successor_key_, {}).empty()) observer_.OnHostBack(host_, away);
   }
   while (std::optional<StreamMessage> message = stream_.Next()) {
-    if (Status taken = TakeMessage(message->bytes); !taken.ok()) {
+    if (Status taken = HandleMessage(message->bytes); !taken.ok()) {
       status = taken;
       break;
     }
@@ -238,7 +238,7 @@ void AgentConnection::Receive(std::string_view bytes) {
   Flush();
 }
 
-Status AgentConnection::TakeMessage(std::string_view message) {
+Status AgentConnection::HandleMessage(std::string_view message) {
   if (std::optional<WorkerOutputView> output = PeekOutput(message)) {
     observer_.OnOutput(host_, *output, message.size());
     return Status::Ok();

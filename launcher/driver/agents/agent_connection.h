@@ -110,7 +110,7 @@ class AgentConnection final {
  private:
   struct Connection;
 
-  void Connect(std::unique_ptr<HostChannel> channel, std::string first_words);
+  void Connect(std::unique_ptr<HostChannel> channel, std::string first_bytes);
   void Disconnect();
   void Flush();
   void OnBytes(Connection& connection, std::string_view bytes);
@@ -118,7 +118,7 @@ class AgentConnection final {
   void Receive(std::string_view bytes);
   void ReceiveScript(std::string_view words);
   void FeedBundle(const Result<SharedBundle>& bundle);
-  Status TakeMessage(std::string_view message);
+  Status HandleMessage(std::string_view message);
   void LookForSilence();
   bool MayResume() const;
   void Lose(const std::string& reason);

@@ -56,7 +56,7 @@ std::string BackText(const std::string& host, Duration away) {
   return "host " + host + " is back after " + RoundedText(away);
 }
 
-std::string UntoldText(const std::string& host, Duration grace) {
+std::string UnreachedText(const std::string& host, Duration grace) {
   return "host " + host +
          " could not be told to end, since the connection to it is lost; its agent ends by itself "
          "within " +

@@ -48,7 +48,7 @@ std::string AwayText(const std::string& host, const std::string& reason, Duratio
 std::string BackText(const std::string& host, Duration away);
 // Of a host that is away when its agent is given up: the agent waits for `grace` at most, which may
 // have begun later there.
-std::string UntoldText(const std::string& host, Duration grace);
+std::string UnreachedText(const std::string& host, Duration grace);
 // Of a host that is lost and could not be cleared.
 std::string UnclearedText(const std::string& host, const std::string& reason);
 

@@ -11,18 +11,18 @@ ForwardSignal ForwardedSignals::Begin(int signal, const std::vector<uint32_t>& h
 }
 
 // The agents of all hosts get a signal that goes to a whole step of a scheduler: one line will do.
-bool ForwardedSignals::SaidLately(int signal, TimePoint now) {
+bool ForwardedSignals::ShownLately(int signal, TimePoint now) {
   constexpr Duration kLately = std::chrono::seconds(2);
-  const auto [said, first] = said_.try_emplace(signal, now);
-  if (!first && now < said->second + kLately) return true;
-  said->second = now;
+  const auto [shown, first] = shown_.try_emplace(signal, now);
+  if (!first && now < shown->second + kLately) return true;
+  shown->second = now;
   return false;
 }
 
-std::string ForwardedSignals::Take(uint32_t host, const std::string& name,
+std::string ForwardedSignals::Handle(uint32_t host, const std::string& name,
                                    const SignalForwarded& answer, TimePoint now) {
   if (answer.number == 0) {
-    if (answer.ranks > 0 || SaidLately(answer.signal, now)) return "";
+    if (answer.ranks > 0 || ShownLately(answer.signal, now)) return "";
     return Format(
         "the agent on host {} got {}, and no rank there handles it, so none got it; the "
         "job goes on",
@@ -47,7 +47,7 @@ std::string ForwardedSignals::Finish(uint32_t number, TimePoint now) {
   const Signal signal = signals_[number];
   if (!signal.awaited.empty()) return "";
   signals_.erase(number);
-  if (signal.ranks > 0 || SaidLately(signal.signal, now)) return "";
+  if (signal.ranks > 0 || ShownLately(signal.signal, now)) return "";
   return "no rank handles " + SignalText(signal.signal) +
          ", so none got it: its default action is to end a process; the job goes on";
 }

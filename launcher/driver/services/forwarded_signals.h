@@ -19,7 +19,7 @@ class ForwardedSignals {
   // The message for each of these hosts; they have ranks.
   ForwardSignal Begin(int signal, const std::vector<uint32_t>& hosts);
   // The next two: a sentence once it is known that no rank handles the signal; else "".
-  std::string Take(uint32_t host, const std::string& name, const SignalForwarded& answer,
+  std::string Handle(uint32_t host, const std::string& name, const SignalForwarded& answer,
                    TimePoint now);
   std::string HostGone(uint32_t host, TimePoint now);
 
@@ -30,11 +30,11 @@ class ForwardedSignals {
     uint32_t ranks = 0;
   };
   std::string Finish(uint32_t number, TimePoint now);
-  bool SaidLately(int signal, TimePoint now);
+  bool ShownLately(int signal, TimePoint now);
 
   std::map<uint32_t, Signal> signals_;  // by number
   uint32_t last_ = 0;
-  std::map<int, TimePoint> said_;  // by signal
+  std::map<int, TimePoint> shown_;  // by signal
 };
 
 }  // namespace hvd

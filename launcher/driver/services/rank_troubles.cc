@@ -4,7 +4,7 @@
 
 namespace hvd {
 
-std::optional<JobEvent> RankTroubles::Take(const Plan& plan, uint32_t host, uint64_t generation,
+std::optional<JobEvent> RankTroubles::Handle(const Plan& plan, uint32_t host, uint64_t generation,
                                            const Trouble& trouble, TimePoint now) {
   const uint32_t rank = std::visit([](const auto& t) { return t.rank; }, trouble);
   if (rank >= plan.ranks.size() || plan.ranks[rank].host != host) return std::nullopt;
@@ -16,7 +16,7 @@ std::optional<JobEvent> RankTroubles::Take(const Plan& plan, uint32_t host, uint
   return std::nullopt;
 }
 
-std::optional<SilentRoute> RankTroubles::TakeBroken(
+std::optional<SilentRoute> RankTroubles::PopBroken(
     TimePoint now, const std::function<bool(uint32_t rank)>& heard) {
   std::optional<SilentRoute> broken = silent_routes_.Broken(now, heard);
   if (broken) silent_routes_.Clear();

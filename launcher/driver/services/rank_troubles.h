@@ -21,13 +21,13 @@ class RankTroubles {
   explicit RankTroubles(Duration limit) : silent_routes_(limit) {}
 
   // Handles a report of `host`; returns the event that follows at once, if any.
-  std::optional<JobEvent> Take(const Plan& plan, uint32_t host, uint64_t generation,
+  std::optional<JobEvent> Handle(const Plan& plan, uint32_t host, uint64_t generation,
                                const Trouble& trouble, TimePoint now);
-  // When TakeBroken may return something; TimePoint::max(): never.
+  // When PopBroken may return something; TimePoint::max(): never.
   TimePoint NextTick(TimePoint now) const { return silent_routes_.NextLook(now); }
   // A route that is broken; those that were silent beside it are forgotten. `heard`: the host of
   // this rank has sent something lately.
-  std::optional<SilentRoute> TakeBroken(TimePoint now,
+  std::optional<SilentRoute> PopBroken(TimePoint now,
                                         const std::function<bool(uint32_t rank)>& heard);
 
  private:

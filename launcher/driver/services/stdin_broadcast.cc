@@ -13,17 +13,17 @@ std::vector<uint32_t> HostsThatReadStdin(const Plan& plan, StdinTo to) {
 
 std::vector<uint32_t> StdinBroadcast::readers() const {
   std::vector<uint32_t> hosts;
-  for (const auto& [host, taken] : taken_) hosts.push_back(host);
+  for (const auto& [host, bytes] : read_) hosts.push_back(host);
   return hosts;
 }
 
-Result<uint64_t> StdinBroadcast::Take(uint32_t host, uint64_t bytes) {
-  auto reader = taken_.find(host);
-  if (reader == taken_.end()) return uint64_t{0};
+Result<uint64_t> StdinBroadcast::NoteRead(uint32_t host, uint64_t bytes) {
+  auto reader = read_.find(host);
+  if (reader == read_.end()) return uint64_t{0};
   if (bytes > sent_ - reader->second)
     return InvalidArgument("its agent says that its workers read more than they were sent");
   reader->second += bytes;
-  auto slowest = std::min_element(taken_.begin(), taken_.end(),
+  auto slowest = std::min_element(read_.begin(), read_.end(),
                                   [](const auto& a, const auto& b) { return a.second < b.second; });
   const uint64_t allowed = std::max(allowed_, slowest->second + kWindow);
   return allowed - std::exchange(allowed_, allowed);

@@ -23,7 +23,7 @@ class StdinBroadcast {
   static constexpr uint64_t kWindow = 256 * 1024;
 
   explicit StdinBroadcast(const std::vector<uint32_t>& readers) {
-    for (uint32_t host : readers) taken_[host] = 0;
+    for (uint32_t host : readers) read_[host] = 0;
   }
 
   std::vector<uint32_t> readers() const;
@@ -31,10 +31,10 @@ class StdinBroadcast {
   void NoteSent(size_t bytes) { sent_ += bytes; }
   // The workers of `host` have read `bytes` more bytes. Returns how many more hvdrun may read now;
   // kInvalidArgument: the workers read more than they were sent.
-  Result<uint64_t> Take(uint32_t host, uint64_t bytes);
+  Result<uint64_t> NoteRead(uint32_t host, uint64_t bytes);
 
  private:
-  std::map<uint32_t, uint64_t> taken_;  // by host
+  std::map<uint32_t, uint64_t> read_;  // by host
   uint64_t allowed_ = kWindow;
   uint64_t sent_ = 0;
 };

@@ -106,14 +106,14 @@ void TimelineService::Push(std::function<void(TimelineWriter&)> work) {
   queue_->changed.notify_all();
 }
 
-void TimelineService::Take(uint32_t host, const std::string& name, const TraceBegun& begun,
+void TimelineService::Add(uint32_t host, const std::string& name, const TraceBegun& begun,
                            const HostClock& clock) {
   const int64_t offset = offsets_[host].At(clock, begun.at_ns).value_or(0);
   Push([rank = begun.world_rank, name, generation = begun.generation, at = begun.at_ns + offset](
            TimelineWriter& writer) { writer.BeginRank(rank, name, generation, at); });
 }
 
-void TimelineService::Take(uint32_t host, const std::string& name, const TraceRecords& message,
+void TimelineService::Add(uint32_t host, const std::string& name, const TraceRecords& message,
                            const HostClock& clock) {
   std::vector<TraceRecord> records = Unpack(message.records);
   const std::optional<int64_t> first = FirstStamp(records);
@@ -124,11 +124,11 @@ void TimelineService::Take(uint32_t host, const std::string& name, const TraceRe
   }
   const uint32_t rank = message.world_rank;
   const int64_t uncertainty = host_offset.uncertainty_ns();
-  auto [told, is_new] = told_.try_emplace(rank);
+  auto [written, is_new] = clocks_.try_emplace(rank);
   const TimePoint at(Duration(first.value_or(0) + offset));
-  const bool tell = first && (is_new || told->second.offset_ns != offset ||
-                              (at - told->second.at).count() > kTellEveryNs);
-  if (tell) told->second = {offset, at};
+  const bool tell = first && (is_new || written->second.offset_ns != offset ||
+                              (at - written->second.at).count() > kTellEveryNs);
+  if (tell) written->second = {offset, at};
   // The last copy goes away when the work is done: the records are in the file then.
   Push([queue = queue_.get(), host, rank, name, tell, offset, uncertainty, lost = message.lost,
         bytes = message.records.size(), records = std::move(records)](TimelineWriter& writer) {

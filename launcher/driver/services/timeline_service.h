@@ -45,9 +45,9 @@ class TimelineService {
   // lacks events, if that was not said before. Nothing may be taken afterwards.
   Status Close();
 
-  void Take(uint32_t host, const std::string& name, const TraceBegun& begun,
+  void Add(uint32_t host, const std::string& name, const TraceBegun& begun,
             const HostClock& clock);
-  void Take(uint32_t host, const std::string& name, const TraceRecords& records,
+  void Add(uint32_t host, const std::string& name, const TraceRecords& records,
             const HostClock& clock);
 
  private:
@@ -59,11 +59,11 @@ class TimelineService {
 
   std::shared_ptr<Queue> queue_;
   std::map<uint32_t, HostOffset> offsets_;
-  struct Told {
+  struct WrittenClock {
     int64_t offset_ns = 0;
     TimePoint at{};
   };
-  std::map<uint32_t, Told> told_;  // by rank: what the file says about its clock
+  std::map<uint32_t, WrittenClock> clocks_;  // by rank: what the file says about its clock
   std::thread thread_;
 };
 

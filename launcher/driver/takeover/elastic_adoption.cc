@@ -57,7 +57,7 @@ void AddNotice(const ElasticState& elastic, uint64_t generation, std::vector<Job
   actions.push_back(OrderToAct(elastic));
 }
 
-std::string WhyBroken(const ElasticState& elastic) {
+std::string BreakReason(const ElasticState& elastic) {
   return elastic.lost_cause.empty() ? "a rank was lost, or has ended the generation"
                                     : elastic.lost_cause;
 }
@@ -84,7 +84,7 @@ std::vector<JobAction> UnfinishedActions(const JobState& state, const HostSnapsh
   if (state.generation > 0) actions.push_back(BeginWorld{state.generation, elastic.generation});
   AddNotice(elastic, state.generation, actions);
   if (state.generation > 0 && elastic.broken)
-    actions.push_back(BreakGeneration{state.generation, WhyBroken(elastic)});
+    actions.push_back(BreakGeneration{state.generation, BreakReason(elastic)});
   for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
     const RankRecord& rank = state.ranks[worker];
     const int signal = rank.ended() ? 0 : SignalTo(state, rank);

@@ -78,7 +78,7 @@ TEST(ReconnectPolicy, IsSaidInOneLine) {
             "the connection to host b was lost (cut); trying again for 60 s");
   EXPECT_EQ(BackText("b", milliseconds(12'345)), "host b is back after 12 s");
   EXPECT_EQ(BackText("b", milliseconds(456)), "host b is back after 0.4 s");
-  EXPECT_EQ(UntoldText("b", seconds(8)),
+  EXPECT_EQ(UnreachedText("b", seconds(8)),
             "host b could not be told to end, since the connection to it is lost; its agent ends "
             "by itself within 8 s");
   EXPECT_EQ(UnclearedText("b", "no answer within 4 s"),

@@ -30,10 +30,10 @@ TEST(StdinBroadcast, ReadsOnWhenTheSlowestHostHasTakenSomething) {
   StdinBroadcast input({0, 1});
   EXPECT_THAT(input.readers(), ElementsAre(0, 1));
   input.NoteSent(100);
-  EXPECT_EQ(*input.Take(0, 100), 0U) << "host 1 has taken nothing";
-  EXPECT_EQ(*input.Take(1, 30), 30U);
-  EXPECT_EQ(*input.Take(1, 70), 70U);
-  EXPECT_EQ(*input.Take(1, 0), 0U);
+  EXPECT_EQ(*input.NoteRead(0, 100), 0U) << "host 1 has taken nothing";
+  EXPECT_EQ(*input.NoteRead(1, 30), 30U);
+  EXPECT_EQ(*input.NoteRead(1, 70), 70U);
+  EXPECT_EQ(*input.NoteRead(1, 0), 0U);
 }
 
 TEST(StdinBroadcast, KeepsAtMostAWindowOnTheWay) {
@@ -42,7 +42,7 @@ TEST(StdinBroadcast, KeepsAtMostAWindowOnTheWay) {
   for (int i = 0; i < 10; ++i) {
     input.NoteSent(allowed - sent);
     sent = allowed;
-    allowed += *input.Take(0, 1000);
+    allowed += *input.NoteRead(0, 1000);
     taken += 1000;
     EXPECT_EQ(allowed - taken, kWindow);
   }
@@ -51,14 +51,14 @@ TEST(StdinBroadcast, KeepsAtMostAWindowOnTheWay) {
 TEST(StdinBroadcast, RefusesAHostThatTookMoreThanItWasSent) {
   StdinBroadcast input({0, 1});
   input.NoteSent(10);
-  EXPECT_EQ(*input.Take(0, 10), 0U);
-  EXPECT_EQ(input.Take(0, 1).status().code(), Code::kInvalidArgument);
-  EXPECT_EQ(input.Take(1, UINT64_MAX).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(*input.NoteRead(0, 10), 0U);
+  EXPECT_EQ(input.NoteRead(0, 1).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(input.NoteRead(1, UINT64_MAX).status().code(), Code::kInvalidArgument);
 }
 
 TEST(StdinBroadcast, IgnoresAHostWithoutReaders) {
   StdinBroadcast input({0});
-  EXPECT_EQ(*input.Take(7, 1000), 0U);
+  EXPECT_EQ(*input.NoteRead(7, 1000), 0U);
 }
 
 }  // namespace
