@@ -118,7 +118,7 @@ size_t ExaminedHosts::Count(bool ExaminedHost::*is) const {
 std::string ExaminedHosts::TakeSlow(TimePoint now) {
   std::vector<std::string> names;
   for (const HostReport& host : report_.hosts) names.push_back(host.name);
-  return stages_.TakeSlow(names, now);
+  return stages_.PopSlow(names, now);
 }
 
 AskTime ClockQuestions::Ask(TimePoint now) {

@@ -48,7 +48,7 @@ void AgentMessages::On(uint32_t host, const RelayMeasured& measured) {
 }
 
 void AgentMessages::On(uint32_t host, const TimeReply& reply) {
-  if (std::optional<ClockReading> reading = network_.clocks().Take(host, reply, now_))
+  if (std::optional<ClockReading> reading = network_.clocks().HandleReply(host, reply, now_))
     events_.Push(ClockRead{host, *reading});
   network_.AskTimeIfDue(host, now_);
 }

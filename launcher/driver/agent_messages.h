@@ -102,8 +102,8 @@ class AgentMessages {
   void On(uint32_t host, const StopRequested& request) {
     events_.Push(StopAsked{request.signal, {}, host});
   }
-  void On(uint32_t host, const PlaceTaken& taken) { events_.Push(PlaceNews{host, taken}); }
-  void On(uint32_t host, const PlacesRefused& refused) { events_.Push(PlaceNews{host, refused}); }
+  void On(uint32_t host, const PlaceTaken& taken) { events_.Push(PlaceEvent{host, taken}); }
+  void On(uint32_t host, const PlacesRefused& refused) { events_.Push(PlaceEvent{host, refused}); }
   // The driver shows output as it comes, and takes over with snapshots; a connection ends after
   // AgentGone; the doctor asks for the rest.
   void On(uint32_t, const WorkerOutput&) {}

@@ -78,7 +78,7 @@ void JobActions::On(const CutChannels&) {
     AgentConnection& agent = network_.agents()[host];
     if (agent.away())
       screen_.Print(UnreachedText(state_.plan.hosts[host],
-                               HeartbeatOf(options_.settings, hosts_[host].remote).grace));
+                                  HeartbeatOf(options_.settings, hosts_[host].remote).grace));
     agent.Cut();
   }
 }

@@ -13,12 +13,12 @@
 
 namespace hvd {
 
-void HostTransition::Take(const AgentIsReady& event) {
-  if (change_.MayReplace()) return TakeFacts(members_, event.host, event.facts);
-  TakeAgent(change_, event);
+void HostTransition::Handle(const AgentIsReady& event) {
+  if (change_.MayReplace()) return HandleFacts(members_, event.host, event.facts);
+  HandleReady(change_, event);
 }
 
-void HostTransition::Take(const AgentFinished& event) {
+void HostTransition::Handle(const AgentFinished& event) {
   state_.host_open[event.host] = false;
   EndWhenAllClosed(change_);
 }
@@ -56,14 +56,14 @@ bool HostTransition::AllHadFinished(uint32_t host) const {
   return others;
 }
 
-void HostTransition::Take(const AgentLost& event) {
+void HostTransition::Handle(const AgentLost& event) {
   if (!state_.host_open[event.host]) return;
   state_.host_open[event.host] = false;
   if (change_.MayReplace()) return LoseHost(members_, event.host, event.reason);
   if (state_.dismissed[event.host]) return EndWhenAllClosed(change_);
   if (state_.phase == JobPhase::kOpening) {
     state_.stages.Fail(event.host, event.reason, change_.now);
-    return LookAtHosts(change_);
+    return ReviewHosts(change_);
   }
   FailOfLostRank(change_);
   const bool had_finished = AllHadFinished(event.host);
@@ -75,9 +75,9 @@ void HostTransition::Take(const AgentLost& event) {
     state_.Move(rank, WorkerState::kEnded);
   }
   if (took_ranks && had_finished) {
-    change_.Tell("host " + state_.plan.hosts[event.host] + " was lost: " + event.reason +
-                 "; its ranks had left the world with hvd.shutdown() before that, and all other "
-                 "ranks have finished, so the job has succeeded");
+    change_.Notify("host " + state_.plan.hosts[event.host] + " was lost: " + event.reason +
+                   "; its ranks had left the world with hvd.shutdown() before that, and all other "
+                   "ranks have finished, so the job has succeeded");
     FinishWhenAllEnded(change_);
     return EndWhenAllClosed(change_);
   }
@@ -87,7 +87,7 @@ void HostTransition::Take(const AgentLost& event) {
   failure.reason = event.reason;
   if (took_ranks && FailedOfIt(event.host)) {
     state_.failure = std::move(failure);
-    change_.Because(event.reason);
+    change_.SetReason(event.reason);
   } else {
     FailJob(change_, std::move(failure), event.reason);
   }
@@ -107,10 +107,10 @@ void HostTransition::End(uint32_t host, int signal) {
 void HostTransition::Expire() {
   if (!change_.AtWork()) return;
   state_.stages.Expire(change_.now);
-  const std::string slow = state_.stages.TakeSlow(state_.plan.hosts, change_.now);
+  const std::string slow = state_.stages.PopSlow(state_.plan.hosts, change_.now);
   const std::string what =
       change_.MayReplace() ? "waiting for hosts: " : "the job has not started yet; ";
-  if (!slow.empty()) change_.Tell(what + slow);
+  if (!slow.empty()) change_.Notify(what + slow);
   for (uint32_t host = 0; host < state_.elastic.hosts.size(); ++host) {
     const bool failed = state_.stages.stage(host) == HostStage::kFailed;
     if (!failed || state_.elastic.hosts[host].gone) continue;

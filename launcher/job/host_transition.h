@@ -16,9 +16,9 @@ class HostTransition {
   explicit HostTransition(ElasticChange& change)
       : change_(change.job), state_(change.state), members_(change) {}
 
-  void Take(const AgentIsReady& event);
-  void Take(const AgentFinished& event);
-  void Take(const AgentLost& event);
+  void Handle(const AgentIsReady& event);
+  void Handle(const AgentFinished& event);
+  void Handle(const AgentLost& event);
   // The agent received this signal, a request to end, while its ranks were not training.
   void End(uint32_t host, int signal);
   // Gives up hosts that have exceeded the limit of their stage.

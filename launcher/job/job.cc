@@ -122,16 +122,16 @@ class JobTransition {
   // The others are of hosts or of ranks.
   template <typename Event>
   void On(const Event& event) {
-    if constexpr (requires { hosts_.Take(event); }) {
-      hosts_.Take(event);
+    if constexpr (requires { hosts_.Handle(event); }) {
+      hosts_.Handle(event);
     } else {
-      ranks_.Take(event);
+      ranks_.Handle(event);
     }
   }
   void On(const HostEntered& event) { EnterStage(change_, event); }
   void On(const HostTroubled& event) { NoteTrouble(change_, event); }
-  void On(const HostProven& event) { TakeProof(change_, event); }
-  void On(const RouteMeasured& event) { TakeMeasured(change_, event); }
+  void On(const HostProven& event) { HandleProof(change_, event); }
+  void On(const RouteMeasured& event) { HandleMeasured(change_, event); }
   void On(const Interrupted& event);
   void On(const Tick&);
   void On(const Paused&) { Pause(change_); }
@@ -147,23 +147,23 @@ class JobTransition {
   void On(const RankStopped& event);
   void On(const SilentRoute& event);
   void On(const HostsListed& event) {
-    if (change_.AtWork()) TakeListing(members_, event);
+    if (change_.AtWork()) HandleListing(members_, event);
   }
   void On(const CommitsHeldBy& event) {
-    if (change_.AtWork() || state_.policy().serves_while_ending) TakeHeld(members_, event);
+    if (change_.AtWork() || state_.policy().serves_while_ending) HandleHeld(members_, event);
   }
   void On(const StopAsked& event);
-  void On(const PlaceNews& event) {
-    if (TakePlaceNews(change_, event)) LookAtHosts(change_);
+  void On(const PlaceEvent& event) {
+    if (HandlePlaceEvent(change_, event)) ReviewHosts(change_);
   }
-  void On(const LauncherEnded& event) { TakeLauncherEnd(change_, event); }
+  void On(const LauncherEnded& event) { HandleLauncherEnd(change_, event); }
   void On(const MemoryReply& event) {
-    if (change_.AtWork()) TakeMemory(members_, event);
+    if (change_.AtWork()) HandleMemory(members_, event);
   }
 
   // After every event: the consequences of all that is known.
   void Review();
-  Decision Take() { return std::move(change_.decision); }
+  Decision PopDecision() { return std::move(change_.decision); }
 
  private:
   bool MayStopAfterStep() const;
@@ -206,7 +206,8 @@ void JobTransition::ReplaceHanging(const std::vector<uint32_t>& ranks) {
   for (uint32_t rank : ranks) {
     const std::optional<uint32_t> worker = state_.WorkerOf(rank);
     if (!worker) continue;
-    change_.Tell(RankText(state_, *worker) + " hangs and was ended, so that the others can go on");
+    change_.Notify(RankText(state_, *worker) +
+                   " hangs and was ended, so that the others can go on");
     change_.Do(SignalWorker{*worker, SIGKILL});
     state_.ranks[*worker].end_by = TimePoint::max();
   }
@@ -215,14 +216,14 @@ void JobTransition::ReplaceHanging(const std::vector<uint32_t>& ranks) {
 void JobTransition::On(const StallExplained& event) {
   if (event.generation != state_.generation || GenerationIsOver()) return;
   state_.stall = event;
-  change_.Tell(StallText(event.verdict));
+  change_.Notify(StallText(event.verdict));
   if (event.verdict.never_ends) BreakFor(event.generation, EndlessStall(event.verdict));
 }
 
 // Its ranks are in no generation.
 void JobTransition::On(const ScriptStall& event) {
   if (GenerationIsOver() || !change_.AtWork()) return;
-  if (event.is_new) change_.Tell(StallText(event.verdict));
+  if (event.is_new) change_.Notify(StallText(event.verdict));
   if (!event.ends) return;
   if (change_.MayReplace()) return RestartAll(members_, event.verdict.sentence);
   JobFailure failure = ScriptStallFailure(event.verdict);
@@ -266,7 +267,7 @@ bool JobTransition::GenerationIsOver() const {
 // The ranks are told why. They may take it as the end, or go on with another generation.
 void JobTransition::BreakFor(uint64_t generation, JobFailure ending) {
   if (GenerationIsOver()) return;
-  change_.Because(ending.reason);
+  change_.SetReason(ending.reason);
   change_.Do(BreakGeneration{generation, ending.reason});
   if (change_.MayReplace()) return EndGeneration(members_, ending);
   state_.ending = std::move(ending);
@@ -274,7 +275,7 @@ void JobTransition::BreakFor(uint64_t generation, JobFailure ending) {
 
 void JobTransition::On(const Interrupted& event) {
   if (event.signal == SIGTERM && MayStopAfterStep()) return On(StopAsked{SIGTERM, kNoGrace});
-  TakeInterrupt(change_, event.signal);
+  HandleInterrupt(change_, event.signal);
 }
 
 // Ranks that commit can leave in good order.
@@ -319,9 +320,9 @@ void JobTransition::On(const Tick&) {
   if (state_.leave_by && now_ >= *state_.leave_by) EndWaitForLeavers(change_);
   hosts_.Expire();
   if (state_.elastic.stop_by && now_ >= *state_.elastic.stop_by) EndStop();
-  if (TakeLauncherDeadline(change_)) return;
-  if (state_.phase == JobPhase::kOpening && !change_.MayReplace()) return LookAtHosts(change_);
-  TakeDeadline(change_);
+  if (HandleLauncherDeadline(change_)) return;
+  if (state_.phase == JobPhase::kOpening && !change_.MayReplace()) return ReviewHosts(change_);
+  HandleDeadline(change_);
 }
 
 // When a host that is still wanted is slow, or over its limit.
@@ -349,12 +350,12 @@ std::optional<TimePoint> NextTick(const JobState& state) {
 
 Decision Step(JobState& state, const JobEvent& event, TimePoint now) {
   JobTransition transition(state, now);
-  if (std::holds_alternative<Tick>(event) && state.paused_at) return transition.Take();
+  if (std::holds_alternative<Tick>(event) && state.paused_at) return transition.PopDecision();
   // hvdrun runs again, whichever event it hears of first.
   if (!std::holds_alternative<Paused>(event)) transition.On(Resumed{});
   std::visit([&](const auto& e) { transition.On(e); }, event);
   transition.Review();
-  return transition.Take();
+  return transition.PopDecision();
 }
 
 }  // namespace hvd

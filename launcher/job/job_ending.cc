@@ -70,7 +70,7 @@ void Kill(JobChange& change) {
 }
 
 // Hosts whose agent could not be told that the job is over.
-void CutHostsOnTheirWay(JobChange& change) {
+void CutConnectingHosts(JobChange& change) {
   for (uint32_t host = 0; host < change.state.host_open.size(); ++host) {
     const HostStage stage = change.state.stages.stage(host);
     const bool greeted = stage >= HostStage::kProof && stage <= HostStage::kReady;
@@ -84,7 +84,7 @@ void EndOpening(JobChange& change) {
   change.state.phase = JobPhase::kFinishing;
   change.state.deadline = change.now + change.state.options.finish_limit;
   change.Do(FinishJob{});
-  CutHostsOnTheirWay(change);
+  CutConnectingHosts(change);
   EndWhenAllClosed(change);
 }
 
@@ -113,10 +113,10 @@ void TellOfMissingGoodbyes(JobChange& change) {
     if (rank.loss && rank.end && rank.end->ok() && !rank.forgiven) ranks.push_back(r);
   }
   if (ranks.empty()) return;
-  change.Tell(RanksText(change.state, ranks) +
-              " ended with exit code 0 in the middle of the job, without hvd.shutdown(); no rank "
-              "failed because of that, so the job has succeeded. Call hvd.shutdown() before "
-              "os._exit()");
+  change.Notify(RanksText(change.state, ranks) +
+                " ended with exit code 0 in the middle of the job, without hvd.shutdown(); no rank "
+                "failed because of that, so the job has succeeded. Call hvd.shutdown() before "
+                "os._exit()");
 }
 
 void FailOfLost(JobChange& change, bool with_code_0) {
@@ -159,7 +159,7 @@ void FailJob(JobChange& change, JobFailure failure, std::string reason) {
   change.state.failure =
       rank_failed && change.state.ending ? *change.state.ending : std::move(failure);
   if (change.state.phase == JobPhase::kStopping) return;
-  change.Because(std::move(reason));
+  change.SetReason(std::move(reason));
   if (change.state.phase == JobPhase::kOpening) return EndOpening(change);
   // Ranks that shared a generation learn from the page what happened and may say it. Of those that
   // use another runtime, the peer that one lost may not have been heard of yet. The others have
@@ -200,22 +200,22 @@ void TimeOut(JobChange& change) {
   FailJob(change, std::move(failure), std::move(reason));
 }
 
-void TakeDeadline(JobChange& change) {
+void HandleDeadline(JobChange& change) {
   if (!change.state.deadline || change.now < *change.state.deadline) return;
   change.state.deadline.reset();
   if (change.state.phase == JobPhase::kStarting) {
     FailStart(change);
   } else if (change.state.phase == JobPhase::kFinishing || change.state.killing) {
     change.Do(CutChannels{});
-    change.Because("an agent does not end what it was told to end");
+    change.SetReason("an agent does not end what it was told to end");
   } else if (change.state.phase == JobPhase::kStopping) {
     if (change.state.terminating) {
       Kill(change);
-      change.Because("workers outlived the grace period");
+      change.SetReason("workers outlived the grace period");
     } else {
       Terminate(change);
-      change.Because(change.state.interrupting ? "workers outlived SIGINT"
-                                               : "workers outlived the failure of a peer");
+      change.SetReason(change.state.interrupting ? "workers outlived SIGINT"
+                                                 : "workers outlived the failure of a peer");
     }
   }
 }
@@ -227,19 +227,19 @@ void FinishWhenAllEnded(JobChange& change) {
   if (!EndedByItself(change.state))
     change.state.deadline = change.now + change.state.options.finish_limit;
   change.Do(FinishJob{});
-  CutHostsOnTheirWay(change);
+  CutConnectingHosts(change);
   TellOfMissingGoodbyes(change);
   ReportGoodput(change);
-  if (change.decision.reason.empty()) change.Because("all workers have ended");
+  if (change.decision.reason.empty()) change.SetReason("all workers have ended");
   EndWhenAllClosed(change);
 }
 
-void TakeInterrupt(JobChange& change, int signal) {
+void HandleInterrupt(JobChange& change, int signal) {
   if (change.state.phase ==
       JobPhase::kFinishing) {  // only output is left, and somebody does not want to wait for it
     ++change.state.interrupts;
     change.Do(CutChannels{});
-    return change.Because("interrupted while the last output was printed");
+    return change.SetReason("interrupted while the last output was printed");
   }
   ++change.state.interrupts;
   FailOfLostRank(change);
@@ -252,7 +252,7 @@ void TakeInterrupt(JobChange& change, int signal) {
   }
   if (change.state.phase == JobPhase::kOpening) {
     EndOpening(change);
-    change.Because(Format("asked to end by signal {}", signal));
+    change.SetReason(Format("asked to end by signal {}", signal));
   } else if (change.state.interrupts == 1) {
     const bool failed = change.state.failure->kind != JobFailure::Kind::kInterrupt;
     if (signal == SIGINT && !failed) {
@@ -260,13 +260,13 @@ void TakeInterrupt(JobChange& change, int signal) {
     } else if (!change.state.terminating) {
       Terminate(change);
     }
-    change.Because(Format("asked to end by signal {}", signal));
+    change.SetReason(Format("asked to end by signal {}", signal));
   } else if (signal != SIGINT && !change.state.terminating && !change.state.killing) {
     Terminate(change);  // a program around hvdrun passes Ctrl-C on as SIGTERM
-    change.Because(Format("asked to end by signal {}", signal));
+    change.SetReason(Format("asked to end by signal {}", signal));
   } else if (!change.state.killing) {
     Kill(change);
-    change.Because("asked a second time to end");
+    change.SetReason("asked a second time to end");
   }
 }
 

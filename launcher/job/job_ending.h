@@ -20,11 +20,11 @@ void FailOfLostRank(JobChange& change);
 // a world that such a rank has left with code 0.
 void EndWaitForLeavers(JobChange& change);
 // hvdrun received this signal, possibly not the first one, and is to end the job.
-void TakeInterrupt(JobChange& change, int signal);
+void HandleInterrupt(JobChange& change, int signal);
 // The whole job has exceeded its time limit.
 void TimeOut(JobChange& change);
 // Acts if the phase has exceeded its deadline.
-void TakeDeadline(JobChange& change);
+void HandleDeadline(JobChange& change);
 void FinishWhenAllEnded(JobChange& change);
 void EndWhenAllClosed(JobChange& change);
 

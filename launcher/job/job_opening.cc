@@ -27,7 +27,7 @@ void Dismiss(JobChange& change, uint32_t host) {
 }
 
 // All agents are there. False: there can be no plan, and the job ends.
-bool SettlePlan(JobChange& change) {
+bool FinalizePlan(JobChange& change) {
   if (change.state.named_hosts.empty()) return true;
   Result<FinalPlan> final =
       MakeFinalPlan(change.state.named_hosts, change.state.facts, change.state.plan.size());
@@ -68,7 +68,7 @@ bool CommandIsThere(JobChange& change) {
 }
 
 // Every host has looked for the others, and some were not found.
-void DecideAboutBlocked(JobChange& change) {
+void HandleBlockedRoutes(JobChange& change) {
   const std::string why_not =
       WhyNotRelayed(change.state.options.relay, change.state.plan.UsedHosts().size());
   std::sort(change.state.blocked.begin(), change.state.blocked.end(),
@@ -94,7 +94,7 @@ void EnterStage(JobChange& change, const HostEntered& event) {
   change.state.stages.Enter(event.host, event.stage, change.now);
   change.decision.detail = true;
   if (again && event.stage != HostStage::kResolve) return;  // or some of hvdrun has left
-  change.Because("host " + change.state.plan.hosts[event.host] + ": " + StageText(event.stage));
+  change.SetReason("host " + change.state.plan.hosts[event.host] + ": " + StageText(event.stage));
 }
 
 void NoteTrouble(JobChange& change, const HostTroubled& event) {
@@ -102,12 +102,12 @@ void NoteTrouble(JobChange& change, const HostTroubled& event) {
   const bool known = change.state.stages.tried_again(event.host);
   change.state.stages.Trouble(event.host, event.stage, event.reason);
   if (known) return;
-  change.Because("host " + change.state.plan.hosts[event.host] + ": " + event.reason +
-                 "; it is tried again");
+  change.SetReason("host " + change.state.plan.hosts[event.host] + ": " + event.reason +
+                   "; it is tried again");
 }
 
 // While the job is opening: is there something to do about its hosts?
-void LookAtHosts(JobChange& change) {
+void ReviewHosts(JobChange& change) {
   if (change.state.stages.All(HostStage::kReady)) {
     if (!AllPlacesTaken(change)) return;
     change.state.phase = JobPhase::kStarting;
@@ -115,7 +115,7 @@ void LookAtHosts(JobChange& change) {
     const Generation planned = GenerationOf(change.state.plan);
     change.Do(StartMembers{planned.members, planned.size(), planned.homogeneous});
     change.decision.detail = true;  // the next message names the command
-    return change.Because("all hosts are ready");
+    return change.SetReason("all hosts are ready");
   }
   if (!change.state.stages.Lost(change.now)) return;
   JobFailure failure;
@@ -125,18 +125,18 @@ void LookAtHosts(JobChange& change) {
   FailJob(change, std::move(failure), "a host cannot be used");
 }
 
-void TakeAgent(JobChange& change, const AgentIsReady& event) {
+void HandleReady(JobChange& change, const AgentIsReady& event) {
   if (change.state.phase != JobPhase::kOpening) return;
   if (change.state.stages.stage(event.host) >= HostStage::kProof) return;
   change.state.stages.Enter(event.host, HostStage::kThere, change.now);
   change.state.facts[event.host] = event.facts;
-  if (!change.state.stages.All(HostStage::kThere)) return LookAtHosts(change);
-  if (!SettlePlan(change) || !CommandIsThere(change)) return;
+  if (!change.state.stages.All(HostStage::kThere)) return ReviewHosts(change);
+  if (!FinalizePlan(change) || !CommandIsThere(change)) return;
   std::vector<uint32_t> used = change.state.plan.UsedHosts();
   bool prove = change.state.options.prove_addresses && used.size() > 1;
   for (uint32_t host : used)
     change.state.stages.Enter(host, prove ? HostStage::kProof : HostStage::kReady, change.now);
-  if (!prove) return LookAtHosts(change);
+  if (!prove) return ReviewHosts(change);
   change.Do(ProveAddresses{});
 }
 
@@ -165,11 +165,11 @@ void Adopt(JobChange& change, const Adopted& event) {
   FailJob(change, std::move(failure), std::move(reason));
 }
 
-void TakeProof(JobChange& change, const HostProven& event) {
+void HandleProof(JobChange& change, const HostProven& event) {
   if (change.state.phase != JobPhase::kOpening) return;
   if (!event.trouble.empty()) {
     change.state.stages.Fail(event.host, event.trouble, change.now);
-    return LookAtHosts(change);
+    return ReviewHosts(change);
   }
   change.state.blocked.insert(change.state.blocked.end(), event.blocked.begin(),
                               event.blocked.end());
@@ -177,11 +177,11 @@ void TakeProof(JobChange& change, const HostProven& event) {
       event.host, event.blocked.empty() ? HostStage::kReady : HostStage::kThere, change.now);
   if (!change.state.blocked.empty() && change.state.stages.NoneInFlight() &&
       !change.state.stages.any_failed())
-    DecideAboutBlocked(change);
-  LookAtHosts(change);
+    HandleBlockedRoutes(change);
+  ReviewHosts(change);
 }
 
-void TakeMeasured(JobChange& change, const RouteMeasured& event) {
+void HandleMeasured(JobChange& change, const RouteMeasured& event) {
   if (change.state.phase != JobPhase::kOpening) return;
   bool host_done = true, all_done = true;
   for (BlockedRoute& route : change.state.blocked) {
@@ -203,7 +203,7 @@ void TakeMeasured(JobChange& change, const RouteMeasured& event) {
   if (all_done && !change.state.stages.any_failed())
     change.Do(NotifyUser{RelayWarning(change.state.blocked, change.state.plan.hosts,
                                       change.state.plan.UsedHosts().size())});
-  LookAtHosts(change);
+  ReviewHosts(change);
 }
 
 void CutDismissed(JobChange& change) {

@@ -10,13 +10,13 @@ namespace hvd {
 
 void EnterStage(JobChange& change, const HostEntered& event);
 void NoteTrouble(JobChange& change, const HostTroubled& event);
-void TakeAgent(JobChange& change, const AgentIsReady& event);
-void TakeProof(JobChange& change, const HostProven& event);
-void TakeMeasured(JobChange& change, const RouteMeasured& event);
+void HandleReady(JobChange& change, const AgentIsReady& event);
+void HandleProof(JobChange& change, const HostProven& event);
+void HandleMeasured(JobChange& change, const RouteMeasured& event);
 // What its driver had done before it was killed; events about workers and ranks follow.
 void Adopt(JobChange& change, const Adopted& event);
 // Does what the state of the hosts calls for, if anything.
-void LookAtHosts(JobChange& change);
+void ReviewHosts(JobChange& change);
 // Cuts off dismissed hosts that have not gone in time.
 void CutDismissed(JobChange& change);
 

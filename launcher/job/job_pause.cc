@@ -10,7 +10,7 @@ void Pause(JobChange& change) {
   if (change.state.paused_at || change.state.phase >= JobPhase::kFinishing) return;
   change.state.paused_at = change.now;
   change.Do(SignalWorkers{SIGSTOP});
-  change.Because("paused");
+  change.SetReason("paused");
 }
 
 void Resume(JobChange& change) {
@@ -28,7 +28,7 @@ void Resume(JobChange& change) {
   }
   NoteHeldUp(change.state, away);
   change.Do(SignalWorkers{SIGCONT});
-  change.Because("resumed");
+  change.SetReason("resumed");
 }
 
 void NoteHeldUp(JobState& state, Duration away) {

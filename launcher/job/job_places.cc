@@ -96,7 +96,7 @@ bool OnlyARankFailed(const JobState& state) {
 
 std::string WhileRunning(const JobChange& change, const LauncherEnded& end) {
   return Name(change) + " " + end.reason + " while the ranks ran" +
-         (end.words.empty() ? "" : ": " + end.words);
+         (end.output.empty() ? "" : ": " + end.output);
 }
 
 }  // namespace
@@ -109,20 +109,20 @@ bool AllPlacesTaken(JobChange& change) {
     places.hosts.assign(change.state.ranks.size(), std::nullopt);
     change.state.deadline = change.now + change.state.options.start_timeout;
     change.Do(StartLauncher{});
-    change.Because("all hosts are ready; starting " + Name(change));
+    change.SetReason("all hosts are ready; starting " + Name(change));
   }
   return places.count == change.state.ranks.size() && UsePlaces(change);
 }
 
-bool TakePlaceNews(JobChange& change, const PlaceNews& event) {
+bool HandlePlaceEvent(JobChange& change, const PlaceEvent& event) {
   LauncherPlaces& places = change.state.places;
   if (change.state.phase != JobPhase::kOpening || !places.asked) return false;
-  if (const auto* refused = std::get_if<PlacesRefused>(&event.news)) {
+  if (const auto* refused = std::get_if<PlacesRefused>(&event.message)) {
     Fail(change, "host " + change.state.plan.hosts[event.host] + " cannot take ranks of " +
                      Name(change) + ": " + refused->reason);
     return false;
   }
-  const PlaceTaken& taken = std::get<PlaceTaken>(event.news);
+  const PlaceTaken& taken = std::get<PlaceTaken>(event.message);
   if (std::string trouble = TroubleWith(change.state, taken); !trouble.empty()) {
     Fail(change, Name(change) + " " + trouble);
     return false;
@@ -132,24 +132,24 @@ bool TakePlaceNews(JobChange& change, const PlaceNews& event) {
   return true;
 }
 
-void TakeLauncherEnd(JobChange& change, const LauncherEnded& event) {
+void HandleLauncherEnd(JobChange& change, const LauncherEnded& event) {
   FailOfLostRank(change);
   if (event.by_signal && OnlyARankFailed(change.state)) {
     change.state.failure = FailureOf(WhileRunning(change, event), event.exit_code);
-    return change.Because(change.state.failure->reason);
+    return change.SetReason(change.state.failure->reason);
   }
   if (change.state.failure || change.state.phase >= JobPhase::kStopping) return;
   if (change.state.phase == JobPhase::kOpening)
     return Fail(change,
                 Name(change) + " " + event.reason + " when it had " + StartedText(change.state) +
-                    (event.words.empty() ? "" : ": " + event.words),
+                    (event.output.empty() ? "" : ": " + event.output),
                 event.exit_code);
   change.state.places.end = event;
   change.state.places.end_by = event.by_signal ? change.now : change.now + kCauseGrace;
-  TakeLauncherDeadline(change);
+  HandleLauncherDeadline(change);
 }
 
-bool TakeLauncherDeadline(JobChange& change) {
+bool HandleLauncherDeadline(JobChange& change) {
   LauncherPlaces& places = change.state.places;
   const auto& deadline = change.state.deadline;
   if (change.state.phase == JobPhase::kOpening && places.asked) {

@@ -12,10 +12,10 @@ namespace hvd {
 // Called when all hosts are ready. True: no launcher is needed, or all places are taken.
 bool AllPlacesTaken(JobChange& change);
 // True: another place is taken.
-bool TakePlaceNews(JobChange& change, const PlaceNews& event);
-void TakeLauncherEnd(JobChange& change, const LauncherEnded& event);
+bool HandlePlaceEvent(JobChange& change, const PlaceEvent& event);
+void HandleLauncherEnd(JobChange& change, const LauncherEnded& event);
 // Called at the deadline. False: the deadline is not the launcher's.
-bool TakeLauncherDeadline(JobChange& change);
+bool HandleLauncherDeadline(JobChange& change);
 
 }  // namespace hvd
 

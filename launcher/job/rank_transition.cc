@@ -23,7 +23,7 @@ constexpr Duration kClocksMayStep = std::chrono::milliseconds(200);
 
 }  // namespace
 
-void RankTransition::Take(const WorkerStarted& event) {
+void RankTransition::Handle(const WorkerStarted& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   if (rank.ended() || rank.pid != 0) return;
@@ -38,10 +38,10 @@ void RankTransition::RunWhenAllBegun() {
   if (state_.phase != JobPhase::kStarting || state_.counts.begun < state_.ranks.size()) return;
   state_.phase = JobPhase::kRunning;
   state_.deadline.reset();
-  change_.Because("all workers are started");
+  change_.SetReason("all workers are started");
 }
 
-void RankTransition::Take(const WorkerNotStarted& event) {
+void RankTransition::Handle(const WorkerNotStarted& event) {
   if (!Known(event.rank)) return;
   state_.Move(state_.ranks[event.rank], WorkerState::kEnded);
   if (change_.MayReplace() && state_.generation > 0) {
@@ -58,10 +58,10 @@ void RankTransition::Take(const WorkerNotStarted& event) {
   FinishWhenAllEnded(change_);
 }
 
-void RankTransition::Take(const RankJoined& event) {
+void RankTransition::Handle(const RankJoined& event) {
   if (!Known(event.rank)) return;
   if (state_.ranks[event.rank].ended()) return;
-  TakeWaiting(members_, event.rank);
+  AddWaiting(members_, event.rank);
   if (state_.policy().outlives_losses || state_.counts.ended + state_.counts.lost == 0) return;
   for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
     if (!state_.ranks[r].alive()) return BreakWaiting(r);
@@ -85,10 +85,10 @@ void RankTransition::BreakWaiting(uint32_t missing) {
       Format("{} {} before it called hvd.init(){}, so the world of {} cannot form",
              RankText(state_, missing), how, again, state_.plan.size());
   change_.Do(BreakGeneration{0, reason});
-  change_.Because(reason);
+  change_.SetReason(reason);
 }
 
-void RankTransition::Take(const RankLeft& event) {
+void RankTransition::Handle(const RankLeft& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   members_.LeaveGeneration(event.rank);
@@ -109,7 +109,7 @@ void RankTransition::Part(uint32_t rank, int64_t stamp_ns, bool had_failed) {
   state_.ranks[rank].parting = Parting{stamp_ns, had_failed || WasAsked(rank, stamp_ns)};
 }
 
-void RankTransition::Take(const RankLost& event) {
+void RankTransition::Handle(const RankLost& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   state_.StopWaiting(rank);
@@ -127,7 +127,7 @@ void RankTransition::Take(const RankLost& event) {
   if (change_.MayReplace()) return change_.Do(SignalWorker{event.rank, SIGKILL});
   if (state_.ending) return FailOf(event.rank, event.reason);
   // In a job of fixed size one with exit code 0 may have left after its last collective.
-  change_.Because(event.reason);
+  change_.SetReason(event.reason);
   if (!state_.failure) state_.leave_by = change_.now + state_.options.leave_limit;
 }
 
@@ -137,7 +137,7 @@ void RankTransition::FailOf(uint32_t rank, std::string reason) {
   FailJob(change_, std::move(failure), std::move(reason));
 }
 
-void RankTransition::Take(const WorkerExited& event) {
+void RankTransition::Handle(const WorkerExited& event) {
   if (!Known(event.rank) || state_.ranks[event.rank].end) return;
   RankRecord& rank = state_.ranks[event.rank];
   state_.Move(rank, WorkerState::kEnded);
@@ -151,7 +151,7 @@ void RankTransition::Take(const WorkerExited& event) {
   rank.end = WorkerEnd{event.end, by_us, event.out_of_memory, event.last_stderr, event.commits};
   if (!rank.parting) Part(event.rank, event.noticed_ns, false);
   if (!change_.MayReplace()) BreakWaiting(event.rank);
-  TakeEnd(members_, event.rank);
+  HandleEnd(members_, event.rank);
 }
 
 }  // namespace hvd

@@ -18,12 +18,12 @@ class RankTransition {
   explicit RankTransition(ElasticChange& change)
       : change_(change.job), state_(change.state), members_(change) {}
 
-  void Take(const WorkerStarted& event);
-  void Take(const WorkerNotStarted& event);
-  void Take(const RankJoined& event);
-  void Take(const RankLeft& event);
-  void Take(const RankLost& event);
-  void Take(const WorkerExited& event);
+  void Handle(const WorkerStarted& event);
+  void Handle(const WorkerNotStarted& event);
+  void Handle(const RankJoined& event);
+  void Handle(const RankLeft& event);
+  void Handle(const RankLost& event);
+  void Handle(const WorkerExited& event);
   // The job runs once none of its workers is still to be started.
   void RunWhenAllBegun();
 

@@ -20,7 +20,7 @@ bool ForwardedSignals::ShownLately(int signal, TimePoint now) {
 }
 
 std::string ForwardedSignals::Handle(uint32_t host, const std::string& name,
-                                   const SignalForwarded& answer, TimePoint now) {
+                                     const SignalForwarded& answer, TimePoint now) {
   if (answer.number == 0) {
     if (answer.ranks > 0 || ShownLately(answer.signal, now)) return "";
     return Format(

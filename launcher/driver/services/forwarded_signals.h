@@ -20,7 +20,7 @@ class ForwardedSignals {
   ForwardSignal Begin(int signal, const std::vector<uint32_t>& hosts);
   // The next two: a sentence once it is known that no rank handles the signal; else "".
   std::string Handle(uint32_t host, const std::string& name, const SignalForwarded& answer,
-                   TimePoint now);
+                     TimePoint now);
   std::string HostGone(uint32_t host, TimePoint now);
 
  private:

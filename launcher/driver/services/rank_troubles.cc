@@ -5,7 +5,7 @@
 namespace hvd {
 
 std::optional<JobEvent> RankTroubles::Handle(const Plan& plan, uint32_t host, uint64_t generation,
-                                           const Trouble& trouble, TimePoint now) {
+                                             const Trouble& trouble, TimePoint now) {
   const uint32_t rank = std::visit([](const auto& t) { return t.rank; }, trouble);
   if (rank >= plan.ranks.size() || plan.ranks[rank].host != host) return std::nullopt;
   if (const auto* ending = std::get_if<RankEnding>(&trouble))

@@ -22,13 +22,13 @@ class RankTroubles {
 
   // Handles a report of `host`; returns the event that follows at once, if any.
   std::optional<JobEvent> Handle(const Plan& plan, uint32_t host, uint64_t generation,
-                               const Trouble& trouble, TimePoint now);
+                                 const Trouble& trouble, TimePoint now);
   // When PopBroken may return something; TimePoint::max(): never.
   TimePoint NextTick(TimePoint now) const { return silent_routes_.NextLook(now); }
   // A route that is broken; those that were silent beside it are forgotten. `heard`: the host of
   // this rank has sent something lately.
   std::optional<SilentRoute> PopBroken(TimePoint now,
-                                        const std::function<bool(uint32_t rank)>& heard);
+                                       const std::function<bool(uint32_t rank)>& heard);
 
  private:
   SilentRoutes silent_routes_;

@@ -107,14 +107,14 @@ void TimelineService::Push(std::function<void(TimelineWriter&)> work) {
 }
 
 void TimelineService::Add(uint32_t host, const std::string& name, const TraceBegun& begun,
-                           const HostClock& clock) {
+                          const HostClock& clock) {
   const int64_t offset = offsets_[host].At(clock, begun.at_ns).value_or(0);
   Push([rank = begun.world_rank, name, generation = begun.generation, at = begun.at_ns + offset](
            TimelineWriter& writer) { writer.BeginRank(rank, name, generation, at); });
 }
 
 void TimelineService::Add(uint32_t host, const std::string& name, const TraceRecords& message,
-                           const HostClock& clock) {
+                          const HostClock& clock) {
   std::vector<TraceRecord> records = Unpack(message.records);
   const std::optional<int64_t> first = FirstStamp(records);
   HostOffset& host_offset = offsets_[host];

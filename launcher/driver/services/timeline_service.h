@@ -45,10 +45,9 @@ class TimelineService {
   // lacks events, if that was not said before. Nothing may be taken afterwards.
   Status Close();
 
-  void Add(uint32_t host, const std::string& name, const TraceBegun& begun,
-            const HostClock& clock);
+  void Add(uint32_t host, const std::string& name, const TraceBegun& begun, const HostClock& clock);
   void Add(uint32_t host, const std::string& name, const TraceRecords& records,
-            const HostClock& clock);
+           const HostClock& clock);
 
  private:
   // Shared with the thread, which is left behind where the disk does not answer.

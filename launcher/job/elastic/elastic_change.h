@@ -30,8 +30,8 @@ struct ElasticChange {
   std::string failure_reason;         // of it, for the log
 
   void Do(auto action) { job.Do(std::move(action)); }
-  void Because(std::string reason) { job.Because(std::move(reason)); }
-  void Tell(std::string sentence) { job.Tell(std::move(sentence)); }
+  void SetReason(std::string reason) { job.SetReason(std::move(reason)); }
+  void Notify(std::string sentence) { job.Notify(std::move(sentence)); }
   // `why`: for the log; empty: the failure's reason.
   void FailJob(JobFailure reason, std::string why = "");
   void FailJob(std::string reason);

@@ -18,7 +18,7 @@ bool IsSurvivor(const Candidate& candidate) { return candidate.last_rank.has_val
 
 }  // namespace
 
-void TakeWaiting(ElasticChange& change, uint32_t worker) {
+void AddWaiting(ElasticChange& change, uint32_t worker) {
   RankRecord& record = change.state.ranks[worker];
   change.LeaveGeneration(worker);
   change.state.LeaveWorld(record);
@@ -83,10 +83,10 @@ void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) 
   const uint32_t most = change.elastic.policy.max_np;
   if (!keeper || most == 1) return;  // a job of one rank cannot have two for a while
   // All passed a commit, and so all had the state.
-  const bool all_told = change.elastic.notice == CommitNotice::kActing;
+  const bool all_have_state = change.elastic.notice == CommitNotice::kActing;
   const auto has_state = [&](const Candidate& candidate) {
     if (!IsSurvivor(candidate)) return false;
-    return all_told || candidate.since < change.state.generation ||
+    return all_have_state || candidate.since < change.state.generation ||
            candidate.since <= keeper->since;
   };
   if (std::ranges::any_of(candidates, has_state)) return;
@@ -127,13 +127,13 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   }
   change.Do(BeginWorld{change.state.generation, change.elastic.generation});
   if (!policy.ranks_change)
-    return change.Because(
+    return change.SetReason(
         Format("every rank called hvd.init(): generation {}", change.state.generation));
   change.elastic.notice = CommitNotice::kNone;
   change.elastic.update = 0;
   std::string begun = Format("generation {} begins with {}", change.state.generation,
                              Counted(change.elastic.generation.size(), "rank", "ranks"));
-  first ? change.Because(std::move(begun)) : change.Tell(std::move(begun));
+  first ? change.SetReason(std::move(begun)) : change.Notify(std::move(begun));
 }
 
 std::vector<Candidate> NextMembers(const ElasticChange& change) {

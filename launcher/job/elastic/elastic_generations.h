@@ -13,7 +13,7 @@
 namespace hvd {
 
 // The worker waits in hvd.init().
-void TakeWaiting(ElasticChange& change, uint32_t worker);
+void AddWaiting(ElasticChange& change, uint32_t worker);
 // Every rank that could send the state to new ranks is waiting.
 bool SurvivorsWait(const ElasticChange& change);
 // The members of the generation that can begin now; empty: none can.

@@ -22,14 +22,14 @@ std::optional<uint32_t> LiveHostOf(const ElasticChange& change, const HostSlots&
 
 }  // namespace
 
-void TakeListing(ElasticChange& change, const HostsListed& listed) {
+void HandleListing(ElasticChange& change, const HostsListed& listed) {
   if (!listed.trouble.empty()) {
     const bool first = !change.elastic.listed_once;
     if (first && listed.hopeless) return change.FailJob(listed.trouble);
     // A source that has no first answer yet may have one later, as long as the job may lack ranks.
     if (change.elastic.source_trouble != listed.trouble)
-      change.Tell(listed.trouble + (first ? "; it is asked again until --elastic-timeout is over"
-                                          : "; the job goes on with the hosts that it has"));
+      change.Notify(listed.trouble + (first ? "; it is asked again until --elastic-timeout is over"
+                                            : "; the job goes on with the hosts that it has"));
     change.elastic.source_trouble = listed.trouble;
     return;
   }
@@ -84,10 +84,10 @@ std::vector<HostSlots> HostsToOpen(const ElasticChange& change) {
 void Open(ElasticChange& change, const HostSlots& listing) {
   const uint32_t host = AddHost(change, listing);
   change.Do(OpenHost{host, listing});
-  change.Because("host " + listing.host + " is opened");
+  change.SetReason("host " + listing.host + " is opened");
 }
 
-void TakeFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts) {
+void HandleFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts) {
   ElasticHost& known = change.elastic.hosts[host];
   change.state.stages.Enter(host, HostStage::kReady, change.now);
   change.state.facts[host] = facts;

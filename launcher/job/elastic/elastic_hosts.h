@@ -12,9 +12,9 @@
 
 namespace hvd {
 
-void TakeListing(ElasticChange& change, const HostsListed& listed);
+void HandleListing(ElasticChange& change, const HostsListed& listed);
 // The host's agent is connected and waits for work.
-void TakeFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts);
+void HandleFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts);
 // Hosts that the source lists, that are not open, and that may be used.
 std::vector<HostSlots> HostsToOpen(const ElasticChange& change);
 void Open(ElasticChange& change, const HostSlots& listing);

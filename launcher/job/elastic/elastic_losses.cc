@@ -44,8 +44,8 @@ bool GoesOnWithout(ElasticChange& change, uint32_t worker, FailureKind kind) {
     }
   }
   if (!SpendOn(change, worker, kind)) {
-    change.Tell("the job ends because it had more failures than --max-failures allows (" +
-                change.elastic.budget.Text(change.now) + ")");
+    change.Notify("the job ends because it had more failures than --max-failures allows (" +
+                  change.elastic.budget.Text(change.now) + ")");
     return false;
   }
   record.forgiven = true;
@@ -107,7 +107,7 @@ void TellOfLostHost(ElasticChange& change, uint32_t host, size_t ranks) {
   sentence += known.trouble;
   if (ranks > 0)
     sentence += "; " + Counted(ranks, "rank is gone with it", "ranks are gone with it");
-  change.Tell(std::move(sentence));
+  change.Notify(std::move(sentence));
 }
 
 void LoseWithHost(ElasticChange& change, uint32_t worker) {
@@ -127,7 +127,7 @@ void LoseWithHost(ElasticChange& change, uint32_t worker) {
 
 void LoseUnstarted(ElasticChange& change, uint32_t worker, const std::string& reason) {
   if (change.elastic.any_finished || GoesOnWithout(change, worker, FailureKind::kCrash))
-    return change.Tell(change.WorkerText(worker) + " could not be started: " + reason);
+    return change.Notify(change.WorkerText(worker) + " could not be started: " + reason);
   JobFailure failure;
   failure.kind = JobFailure::Kind::kCommand;
   failure.rank = worker;
@@ -135,7 +135,7 @@ void LoseUnstarted(ElasticChange& change, uint32_t worker, const std::string& re
   change.FailJob(std::move(failure));
 }
 
-void TakeEnd(ElasticChange& change, uint32_t worker) {
+void HandleEnd(ElasticChange& change, uint32_t worker) {
   RankRecord& record = change.state.ranks[worker];
   change.LoseMember(worker);
   const bool stopped = change.elastic.stopping() && record.end->exit_code() == kStoppedExitCode;
@@ -162,8 +162,9 @@ void TakeEnd(ElasticChange& change, uint32_t worker) {
   const std::string end = change.WorkerText(worker) + " failed: " + DescribeCause(record);
   if (change.elastic.lost_cause.empty()) change.elastic.lost_cause = end + LastLineOf(record);
   if (change.elastic.RestartsInJob()) return RestartAll(change, end);
-  change.Tell(end + "; " + Counted(change.StayingWorkers().size(), "rank goes on", "ranks go on") +
-              " without it (" + change.elastic.budget.Text(change.now) + ")");
+  change.Notify(end + "; " +
+                Counted(change.StayingWorkers().size(), "rank goes on", "ranks go on") +
+                " without it (" + change.elastic.budget.Text(change.now) + ")");
 }
 
 void LoseHost(ElasticChange& change, uint32_t host, const std::string& reason) {
@@ -194,16 +195,16 @@ void EndGeneration(ElasticChange& change, const JobFailure& ending) {
   change.SetRunning(false);
   if (!change.elastic.budget.Spend(change.now)) return change.FailJob(ending);
   change.elastic.failed_generation = change.state.generation;
-  change.Tell(ending.reason + "; the ranks form another generation (" +
-              change.elastic.budget.Text(change.now) + ")");
+  change.Notify(ending.reason + "; the ranks form another generation (" +
+                change.elastic.budget.Text(change.now) + ")");
 }
 
 // A rank that a signal has stopped, of a generation that had to end: it cannot be told, and must
 // not touch the memory of the others when it goes on.
 void EndStopped(ElasticChange& change, uint32_t worker) {
   if (change.elastic.running || !change.IsAlive(worker)) return;
-  change.Tell(change.WorkerText(worker) +
-              " is stopped by a signal and was ended, so that the others can go on");
+  change.Notify(change.WorkerText(worker) +
+                " is stopped by a signal and was ended, so that the others can go on");
   change.Do(SignalWorker{worker, SIGKILL});
 }
 

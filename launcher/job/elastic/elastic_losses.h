@@ -16,7 +16,7 @@ void LoseHost(ElasticChange& change, uint32_t host, const std::string& reason);
 // The worker could not be started.
 void LoseUnstarted(ElasticChange& change, uint32_t worker, const std::string& reason);
 // Its process has ended.
-void TakeEnd(ElasticChange& change, uint32_t worker);
+void HandleEnd(ElasticChange& change, uint32_t worker);
 // Ends the generation at the request of a rank, or of hvdrun.
 void EndGeneration(ElasticChange& change, const JobFailure& ending);
 // A signal has stopped the rank, of a generation that had to end: it cannot be told, and must not

@@ -69,7 +69,7 @@ ActAtCommit OrderToAct(const ElasticState& elastic) {
           static_cast<uint32_t>(grace)};
 }
 
-void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
+void HandleHeld(ElasticChange& change, const CommitsHeldBy& held) {
   if (change.elastic.notice != CommitNotice::kHolding ||
       held.held.generation != change.elastic.notice_generation)
     return;
@@ -81,10 +81,10 @@ void TakeHeld(ElasticChange& change, const CommitsHeldBy& held) {
   const ActAtCommit order = OrderToAct(change.elastic);
   const uint64_t commit = order.commit;
   change.Do(order);
-  change.Because(change.elastic.policy.stops_at_commit
-                     ? Format("all ranks act at commit {}", commit)
-                     : Format("signal {}: hvd.should_stop() is true from commit {} on",
-                              change.elastic.stop_signal, commit));
+  change.SetReason(change.elastic.policy.stops_at_commit
+                       ? Format("all ranks act at commit {}", commit)
+                       : Format("signal {}: hvd.should_stop() is true from commit {} on",
+                                change.elastic.stop_signal, commit));
 }
 
 void NoticeStop(ElasticChange& change, const StopAsked& asked) {
@@ -105,7 +105,7 @@ void AskToStop(ElasticChange& change, const StopAsked& asked) {
   change.elastic.stop_signal = asked.signal;
   const std::string agent =
       asked.host ? "the agent on host " + change.state.plan.hosts[*asked.host] + " was " : "";
-  change.Tell(
+  change.Notify(
       Format("{}asked to stop by signal {}: the ranks leave at their next commit, within {}", agent,
              asked.signal, SecondsText(asked.grace)));
 }

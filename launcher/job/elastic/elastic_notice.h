@@ -21,7 +21,7 @@ void HoldCommitsOfAll(ElasticChange& change, uint32_t update);
 // All hosts have answered: at which commit the ranks act, and on what.
 ActAtCommit OrderToAct(const ElasticState& elastic);
 // The ranks of a host have stopped at a commit, or will at their next one.
-void TakeHeld(ElasticChange& change, const CommitsHeldBy& held);
+void HandleHeld(ElasticChange& change, const CommitsHeldBy& held);
 // Tells the ranks of a job of fixed size to stop, all at the same commit (hvd.should_stop()); a job
 // whose ranks never ask continues. Applies to the running generation: a later world has its own
 // pages.

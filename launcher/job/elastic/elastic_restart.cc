@@ -29,7 +29,7 @@ bool MayRestart(const ElasticState& elastic) {
 }
 
 // Why the workers that run should be others; empty: they are as they should be.
-std::string WhyResized(const ElasticChange& change) {
+std::string ResizeReason(const ElasticChange& change) {
   const JobPolicy& policy = change.elastic.policy;
   const SeatCount seats = CountSeats(change);
   const size_t next = std::min<size_t>(seats.taken + seats.free, policy.max_np);
@@ -46,9 +46,9 @@ void RestartAll(ElasticChange& change, const std::string& why) {
   elastic.incomplete_since.reset();
   elastic.restart = Restart{change.now + change.state.options.terminate_grace};
   const bool by_mode = elastic.policy.restart == RestartMode::kInJob;
-  change.Tell(Format("{}; all ranks are started again{} (restart {}, {})", why,
-                     by_mode ? "" : ", because none has called hvd.init()", elastic.restarts + 1,
-                     elastic.budget.Text(change.now)));
+  change.Notify(Format("{}; all ranks are started again{} (restart {}, {})", why,
+                       by_mode ? "" : ", because none has called hvd.init()", elastic.restarts + 1,
+                       elastic.budget.Text(change.now)));
   for (uint32_t worker : change.AliveWorkers()) {
     change.state.ranks[worker].forgiven = true;
     change.Do(SignalWorker{worker, SIGTERM});
@@ -76,7 +76,7 @@ RestartPlan PlanRestart(const ElasticChange& change) {
   if (IsIncomplete(change)) return {"a rank is no longer there", {}, {}};
   const bool running = change.state.phase == JobPhase::kRunning && !change.AliveWorkers().empty();
   if (!running || !elastic.RestartsInJob() || !MayRestart(elastic)) return {};
-  const std::string why = WhyResized(change);
+  const std::string why = ResizeReason(change);
   if (why.empty()) return {};
   const TimePoint since = elastic.resize_since.value_or(change.now);
   TimePoint at = elastic.started_at + Patience(elastic, kResizePatience);
@@ -85,7 +85,7 @@ RestartPlan PlanRestart(const ElasticChange& change) {
   return {why, {}, {}};
 }
 
-void GoOnWithRestart(ElasticChange& change) {
+void ContinueRestart(ElasticChange& change) {
   ElasticState& elastic = change.elastic;
   if (!elastic.restart) return;
   if (change.state.counts.ended == change.state.ranks.size()) {

@@ -27,7 +27,7 @@ struct RestartPlan {
 };
 RestartPlan PlanRestart(const ElasticChange& change);
 // Restarts the workers once all have ended. Those that survive SIGTERM get SIGKILL.
-void GoOnWithRestart(ElasticChange& change);
+void ContinueRestart(ElasticChange& change);
 std::optional<TimePoint> NextRestart(const ElasticState& elastic);
 
 }  // namespace hvd

@@ -85,7 +85,7 @@ void StartOn(ElasticChange& change, const std::vector<Seat>& seats) {
   StartMembers start = MembersToStart(change, added);
   for (const Member& member : start.members)
     change.state.ranks[member.worker].rank = member.place.rank;
-  change.Because("starting " + Counted(start.members.size(), "worker", "workers"));
+  change.SetReason("starting " + Counted(start.members.size(), "worker", "workers"));
   if (change.state.phase == JobPhase::kOpening) {
     change.state.phase = JobPhase::kStarting;
     change.state.deadline = change.now + change.state.options.start_timeout;

@@ -25,14 +25,14 @@ void NoteSpare(ElasticChange& change, uint32_t worker) {
   change.Do(AskMemory{worker});
 }
 
-void TakeMemory(ElasticChange& change, const MemoryReply& reply) {
+void HandleMemory(ElasticChange& change, const MemoryReply& reply) {
   if (reply.rank >= change.state.ranks.size()) return;
   const RankRecord& record = change.state.ranks[reply.rank];
   if (!record.waiting() || !record.init.is_spare) return;
   constexpr uint64_t kMegabyte = 1'000'000;
-  change.Tell(Format("a spare is ready on host {} (pid {}); it holds {} MB of memory",
-                     change.state.plan.hosts[change.state.plan.ranks[reply.rank].host], record.pid,
-                     reply.bytes / kMegabyte));
+  change.Notify(Format("a spare is ready on host {} (pid {}); it holds {} MB of memory",
+                       change.state.plan.hosts[change.state.plan.ranks[reply.rank].host],
+                       record.pid, reply.bytes / kMegabyte));
 }
 
 }  // namespace hvd

@@ -15,7 +15,7 @@ namespace hvd {
 std::vector<uint32_t> NewSpares(const ElasticChange& change);
 // Asks for its memory.
 void NoteSpare(ElasticChange& change, uint32_t worker);
-void TakeMemory(ElasticChange& change, const MemoryReply& reply);
+void HandleMemory(ElasticChange& change, const MemoryReply& reply);
 
 }  // namespace hvd
 

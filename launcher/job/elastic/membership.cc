@@ -84,9 +84,9 @@ std::optional<PendingWait> WaitOf(const ElasticState& elastic) {
 }
 
 void ReportShortage(ElasticChange& change, const PendingWait& wait, const std::string& text) {
-  change.Tell("waiting for ranks: " + text + "; the job ends in " +
-              SecondsText(std::max(wait.until - change.now, Duration{})) + " (" + wait.setting +
-              ")");
+  change.Notify("waiting for ranks: " + text + "; the job ends in " +
+                SecondsText(std::max(wait.until - change.now, Duration{})) + " (" + wait.setting +
+                ")");
 }
 
 void BeginWait(std::optional<TimePoint>& wait, std::optional<TimePoint>& other,
@@ -236,7 +236,7 @@ std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
     return std::exchange(change.failure, std::nullopt);
 
   // Hosts that are listed are opened, and workers whose slot is gone are to leave.
-  if (elastic.restart) GoOnWithRestart(change);
+  if (elastic.restart) ContinueRestart(change);
   for (const HostSlots& listing : HostsToOpen(change)) Open(change, listing);
   const std::set<uint32_t> leaving = LeavingWorkers(change);
   for (uint32_t worker : change.AliveWorkers()) {
@@ -286,7 +286,7 @@ void ExplainMembers(ElasticChange& change) {
   change.elastic.last_text = text;
   if (!change.job.decision.reason.empty()) return;
   change.job.decision.detail = true;
-  change.Because(std::move(text));
+  change.SetReason(std::move(text));
 }
 
 std::optional<TimePoint> NextMembershipTick(const JobState& state) {

@@ -31,7 +31,7 @@ HostClock HostClock::Ours() {
 
 HostClock::Moment HostClock::ConvertBy(const ClockReading& reading, int64_t stamp_ns) const {
   const Duration since(Plausible(stamp_ns) -
-                       Plausible(reading.told_ns));  // negative: it happened before
+                       Plausible(reading.host_ns));  // negative: it happened before
   const Duration gained(static_cast<int64_t>(static_cast<double>(since.count()) * rate_));
   // The rate may change at any moment, so it makes nothing more certain.
   return {Middle(reading) + since - gained, Half(reading) + std::chrono::abs(since) / kDriftParts};
@@ -52,7 +52,7 @@ void HostClock::MeasureRate() {
       if (uncertainty >= least) continue;
       least = uncertainty;
       const auto theirs =
-          static_cast<double>(Plausible(readings_[j].told_ns) - Plausible(readings_[i].told_ns));
+          static_cast<double>(Plausible(readings_[j].host_ns) - Plausible(readings_[i].host_ns));
       rate_ = std::clamp(theirs / ours - 1, -kMost, kMost);
     }
   }
@@ -60,7 +60,7 @@ void HostClock::MeasureRate() {
 
 void HostClock::Add(const ClockReading& reading) {
   if (ours_ || reading.answered < reading.asked) return;
-  if (const std::optional<Moment> before = Convert(reading.told_ns)) {
+  if (const std::optional<Moment> before = Convert(reading.host_ns)) {
     const bool too_early = before->at + before->uncertainty < reading.asked;
     const bool too_late = before->at - before->uncertainty > reading.answered;
     if (too_early || too_late) readings_.clear();
@@ -88,8 +88,8 @@ std::optional<AskTime> ClockSchedule::Next(uint32_t host, TimePoint now) {
   return AskTime{++h.asked};
 }
 
-std::optional<ClockReading> ClockSchedule::Take(uint32_t host, const TimeReply& reply,
-                                                TimePoint now) {
+std::optional<ClockReading> ClockSchedule::HandleReply(uint32_t host, const TimeReply& reply,
+                                                       TimePoint now) {
   Host& h = hosts_[host];
   if (h.asked == h.answered || reply.number != h.asked) return std::nullopt;
   h.answered = h.asked;

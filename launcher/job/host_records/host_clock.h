@@ -19,7 +19,7 @@ namespace hvd {
 // One question and its answer.
 struct ClockReading {
   TimePoint asked{}, answered{};  // by our clock
-  int64_t told_ns = 0;            // what the host's clock showed in between
+  int64_t host_ns = 0;            // what the host's clock showed in between
 };
 
 class HostClock {
@@ -63,7 +63,7 @@ class ClockSchedule {
   // The question that is due for this host, if there is one; it counts as asked.
   std::optional<AskTime> Next(uint32_t host, TimePoint now);
   // Nothing when the answer matches no outstanding question.
-  std::optional<ClockReading> Take(uint32_t host, const TimeReply& reply, TimePoint now);
+  std::optional<ClockReading> HandleReply(uint32_t host, const TimeReply& reply, TimePoint now);
 
  private:
   struct Host {

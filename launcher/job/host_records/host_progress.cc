@@ -59,7 +59,7 @@ bool HostProgress::IsSlow(TimePoint now) const {
   return InFlight(stage_) && !named_ && now >= began_ + SlowAfter();
 }
 
-std::string HostProgress::TakeSlow() {
+std::string HostProgress::PopSlow() {
   named_ = true;
   if (stage_ == HostStage::kBundle) return "";
   const bool unresolved = tried_again() && stage_ == HostStage::kResolve;
@@ -68,7 +68,7 @@ std::string HostProgress::TakeSlow() {
 }
 
 std::string HostProgress::OverText(Duration limit) const {
-  const StageTexts& words = WordsOf(stage_);
+  const StageTexts& words = TextsOf(stage_);
   const std::string seconds = SecondsText(limit);
   const std::string what = tried_again()
                                ? trouble_ + "; it was tried again for " + seconds + ", and"

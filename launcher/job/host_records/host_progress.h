@@ -44,7 +44,7 @@ class HostProgress {
   bool IsSlow(TimePoint now) const;
   // The text of the line that names it, "logging in for 10 s"; "": it is being sent hvdrun. It
   // counts as named from now on.
-  std::string TakeSlow();
+  std::string PopSlow();
   // The reason of its failure once its stage is over: "it took longer than 10 s; ...", with advice.
   std::string OverText(Duration limit) const;
   // "logging in: REASON" of one that failed, "still logging in", "ready".

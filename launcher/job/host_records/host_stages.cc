@@ -14,13 +14,13 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr const auto& kWords = kStageTexts;
+constexpr const auto& kTexts = kStageTexts;
 
 }  // namespace
 
 StageLimits StageLimits::Default() {
   StageLimits limits;
-  for (size_t i = 0; i < kHostStages; ++i) limits.of[i] = kWords[i].limit;
+  for (size_t i = 0; i < kHostStages; ++i) limits.of[i] = kTexts[i].limit;
   return limits;
 }
 
@@ -31,20 +31,20 @@ Result<StageLimits> StageLimits::Parse(std::string_view text) {
     std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), item.size() + 1));
     size_t equals = std::min(item.find('='), item.size());
-    auto words = std::find_if(std::begin(kWords), std::end(kWords), [&](const StageTexts& w) {
+    auto words = std::find_if(std::begin(kTexts), std::end(kTexts), [&](const StageTexts& w) {
       return item.substr(0, equals) == w.name;
     });
     std::string_view number = item.substr(std::min(item.size(), equals + 1));
     const uint32_t value = ParseWhole<uint32_t>(number).value_or(0);
-    if (words == std::end(kWords) || value < 1 || value > kMost) {
+    if (words == std::end(kTexts) || value < 1 || value > kMost) {
       std::string names;
-      for (const StageTexts& w : kWords) names += (names.empty() ? "" : ", ") + std::string(w.name);
+      for (const StageTexts& w : kTexts) names += (names.empty() ? "" : ", ") + std::string(w.name);
       return InvalidArgument(
           Format("in --stage-timeouts {} is no stage with seconds from 1 to {}; the stages are {}; "
                  "try --stage-timeouts connect=20",
                  Quoted(item), kMost, names));
     }
-    limits.of[static_cast<size_t>(words - kWords)] = seconds(value);
+    limits.of[static_cast<size_t>(words - kTexts)] = seconds(value);
   }
   return limits;
 }
@@ -155,7 +155,7 @@ std::optional<TimePoint> HostStages::NextExpiry() const {
   return due_.begin()->first;
 }
 
-std::string HostStages::TakeSlow(const std::vector<std::string>& names, TimePoint now) {
+std::string HostStages::PopSlow(const std::vector<std::string>& names, TimePoint now) {
   if (due_.empty() || now < due_.begin()->first) return "";
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // what is said, of whom
   for (size_t stage = 0; stage < kHostStages; ++stage) {
@@ -163,7 +163,7 @@ std::string HostStages::TakeSlow(const std::vector<std::string>& names, TimePoin
       HostProgress& progress = hosts_[i].progress;
       bool here = progress.stage() == static_cast<HostStage>(stage);
       if (!here || !progress.IsSlow(now)) continue;
-      const std::string state = progress.TakeSlow();
+      const std::string state = progress.PopSlow();
       Schedule(static_cast<uint32_t>(i));
       if (groups.empty() || groups.back().first != state) groups.push_back({state, {}});
       groups.back().second.push_back(names[i]);

@@ -63,13 +63,13 @@ class HostStages {
   // Some host has failed, and every other one has failed, is ready or waits for others, or kSettle
   // has passed.
   bool Lost(TimePoint now) const;
-  // When Expire, TakeSlow or Lost may have a new result without another event.
+  // When Expire, PopSlow or Lost may have a new result without another event.
   std::optional<TimePoint> deadline() const;
-  // The same without Lost: when Expire or TakeSlow has something to do.
+  // The same without Lost: when Expire or PopSlow has something to do.
   std::optional<TimePoint> NextExpiry() const;
 
   // A sentence about the hosts that became slow since the last call; empty: none.
-  std::string TakeSlow(const std::vector<std::string>& names, TimePoint now);
+  std::string PopSlow(const std::vector<std::string>& names, TimePoint now);
   // "2 ready, 1 logging in, 5 connecting".
   std::string Counts() const;
   // All hosts, those with the same trouble on one line. Ends with a line break.

@@ -20,7 +20,7 @@ const StageTexts kStageTexts[kHostStages] = {
      "does a firewall drop what goes between the hosts?"},
 };
 
-const StageTexts& WordsOf(HostStage stage) {
+const StageTexts& TextsOf(HostStage stage) {
   return kStageTexts[std::min(static_cast<size_t>(stage), kHostStages - 1)];
 }
 
@@ -39,12 +39,12 @@ HostStage StageOf(ChannelStage stage) {
 }
 
 const char* StageName(HostStage stage) {
-  return stage < HostStage::kThere ? WordsOf(stage).name : StageText(stage);
+  return stage < HostStage::kThere ? TextsOf(stage).name : StageText(stage);
 }
 
 const char* StageText(HostStage stage) {
   if (stage == HostStage::kThere || stage == HostStage::kReady) return "ready";
-  return stage == HostStage::kFailed ? "failed" : WordsOf(stage).text;
+  return stage == HostStage::kFailed ? "failed" : TextsOf(stage).text;
 }
 
 }  // namespace hvd

@@ -36,7 +36,7 @@ struct StageTexts {
 extern const StageTexts kStageTexts[kHostStages];  // by HostStage
 
 // Of a stage that has a limit; those of the last such stage for others.
-const StageTexts& WordsOf(HostStage stage);
+const StageTexts& TextsOf(HostStage stage);
 // Has a limit: the host is on its way.
 constexpr bool InFlight(HostStage stage) { return stage < HostStage::kThere; }
 

@@ -15,7 +15,7 @@ constexpr size_t kMostSignatures = 1000;  // a script whose every error reads di
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsHexDigit(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-std::string_view TakeLine(std::string_view& text) {
+std::string_view PopLine(std::string_view& text) {
   const size_t end = std::min(text.find('\n'), text.size());
   std::string_view line = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
@@ -54,10 +54,10 @@ std::string ExceptionSignature(std::string_view last_stderr) {
   const size_t last = last_stderr.rfind(kTraceback);
   if (last == std::string_view::npos) return "";
   std::string_view rest = last_stderr.substr(last);
-  TakeLine(rest);
+  PopLine(rest);
   // The frames are indented, and the first line that is not names the exception.
   while (!rest.empty()) {
-    const std::string_view line = TakeLine(rest);
+    const std::string_view line = PopLine(rest);
     if (line.empty() || line.front() == ' ' || line.front() == '\t') continue;
     return IsExceptionLine(line) ? WithoutNumbers(line) : "";
   }

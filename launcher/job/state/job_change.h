@@ -18,9 +18,9 @@ struct JobChange {
 
   void Do(auto action) { decision.actions.emplace_back(std::move(action)); }
   // For the log; the last one counts.
-  void Because(std::string reason) { decision.reason = std::move(reason); }
+  void SetReason(std::string reason) { decision.reason = std::move(reason); }
   // A line for the user.
-  void Tell(std::string sentence) { Do(NotifyUser{std::move(sentence)}); }
+  void Notify(std::string sentence) { Do(NotifyUser{std::move(sentence)}); }
   // It gets ready or runs; later it only ends.
   bool AtWork() const { return state.at_work(); }
   // And goes on without a rank or host that is lost, or with others in its place.

@@ -86,7 +86,7 @@ struct JobFailure {
 // The other launcher has ended.
 struct LauncherEnded {
   std::string reason;  // "ended with exit code 1"
-  std::string words;   // the last of what it said; may be empty
+  std::string output;  // the first paragraph of what it printed; may be empty
   int exit_code = 0;
   // A signal ended it: the failure of a rank would have given an exit code.
   bool by_signal = false;
@@ -225,11 +225,11 @@ struct AgentLost {
 struct AgentFinished {
   uint32_t host = 0;
 };
-// Of the processes of another launcher on a host.
-struct PlaceNews {
-  using News = std::variant<PlaceTaken, PlacesRefused>;
+// From the agent of a host on which another launcher starts processes.
+struct PlaceEvent {
+  using Message = std::variant<PlaceTaken, PlacesRefused>;
   uint32_t host = 0;
-  News news;
+  Message message;
 };
 struct Interrupted {
   int signal = 0;
@@ -283,7 +283,7 @@ using JobEvent = std::variant<Begun, HostEntered, HostTroubled, AgentIsReady, Ho
                               WorkerNotStarted, RankJoined, RankLeft, RankLost, WorkerExited,
                               RouteMeasured, ClockRead, GenerationEnding, RankStopped, SilentRoute,
                               HostsListed, CommitsHeldBy, StopAsked, MemoryReply, StallExplained,
-                              ScriptStall, PlaceNews, LauncherEnded, HostIdle, Adopted>;
+                              ScriptStall, PlaceEvent, LauncherEnded, HostIdle, Adopted>;
 
 // ---- actions: messages to every agent that is still connected, and others
 

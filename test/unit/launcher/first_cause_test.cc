@@ -97,13 +97,13 @@ TEST(ClockSchedule, SeveralAtOnceThenOneEveryTwoSeconds) {
     ASSERT_TRUE(question);
     EXPECT_EQ(question->number, number);
     EXPECT_FALSE(questions.Next(0, now)) << "one at a time";
-    EXPECT_FALSE(questions.Take(0, TimeReply{number + 1, 1, 2}, now)) << "not asked";
+    EXPECT_FALSE(questions.HandleReply(0, TimeReply{number + 1, 1, 2}, now)) << "not asked";
     now += milliseconds(3);
-    auto reading = questions.Take(0, TimeReply{number, 1, 77}, now);
+    auto reading = questions.HandleReply(0, TimeReply{number, 1, 77}, now);
     ASSERT_TRUE(reading);
     EXPECT_EQ(reading->answered - reading->asked, milliseconds(3));
-    EXPECT_EQ(reading->told_ns, 77);
-    EXPECT_FALSE(questions.Take(0, TimeReply{number, 1, 78}, now)) << "answered already";
+    EXPECT_EQ(reading->host_ns, 77);
+    EXPECT_FALSE(questions.HandleReply(0, TimeReply{number, 1, 78}, now)) << "answered already";
   }
   EXPECT_FALSE(questions.Next(0, now));
   EXPECT_TRUE(questions.Next(0, now + seconds(2)));

@@ -25,7 +25,7 @@ TEST(HostProgress, IsNamedOnceAndIsOverLater) {
   EXPECT_EQ(progress.NextDue(kLimit), At(10));
   EXPECT_FALSE(progress.IsSlow(At(9)));
   EXPECT_TRUE(progress.IsSlow(At(10)));
-  EXPECT_EQ(progress.TakeSlow(), "resolving its name for 10 s");
+  EXPECT_EQ(progress.PopSlow(), "resolving its name for 10 s");
   EXPECT_FALSE(progress.IsSlow(At(11)));
   EXPECT_EQ(progress.NextDue(kLimit), At(20));
   EXPECT_FALSE(progress.IsOver(kLimit, At(19)));
@@ -37,7 +37,7 @@ TEST(HostProgress, IsNamedOnceAndIsOverLater) {
 
 TEST(HostProgress, EachStageBeginsAnew) {
   HostProgress progress = OnItsWay();
-  progress.TakeSlow();
+  progress.PopSlow();
   progress.Enter(HostStage::kLogin, At(15));
   EXPECT_EQ(progress.NextDue(kLimit), At(25));
   EXPECT_TRUE(progress.IsSlow(At(25))) << "it is named again";
@@ -63,7 +63,7 @@ TEST(HostProgress, BytesOfHvdrunThatLeaveCountAsProgress) {
   HostProgress progress = OnItsWay();
   progress.Enter(HostStage::kBundle, At(1));
   EXPECT_TRUE(progress.IsSlow(At(2))) << "one that is sent hvdrun is named soon";
-  EXPECT_EQ(progress.TakeSlow(), "");
+  EXPECT_EQ(progress.PopSlow(), "");
   progress.Enter(HostStage::kBundle, At(15));
   EXPECT_FALSE(progress.IsSlow(At(30))) << "and not again with every byte";
   EXPECT_FALSE(progress.IsOver(kLimit, At(34)));
@@ -78,7 +78,7 @@ TEST(HostProgress, TriesInVainHaveOneLimit) {
   EXPECT_TRUE(progress.tried_again());
   EXPECT_EQ(progress.trouble(), "Connection refused");
   EXPECT_TRUE(progress.IsSlow(At(7))) << "in trouble it is named sooner";
-  EXPECT_EQ(progress.TakeSlow(), "connecting for 2 s");
+  EXPECT_EQ(progress.PopSlow(), "connecting for 2 s");
   progress.Enter(HostStage::kConnect, At(14));
   progress.Trouble(HostStage::kConnect, "Connection refused");
   EXPECT_TRUE(progress.IsOver(kLimit, At(25))) << "counted from the first try";
@@ -98,7 +98,7 @@ TEST(HostProgress, ATryThatComesFurtherForgetsTheTrouble) {
 TEST(HostProgress, ANameWithoutAnAnswerIsSaidSo) {
   HostProgress progress = OnItsWay();
   progress.Trouble(HostStage::kResolve, "no answer");
-  EXPECT_EQ(progress.TakeSlow(), "no DNS answer yet for 2 s");
+  EXPECT_EQ(progress.PopSlow(), "no DNS answer yet for 2 s");
 }
 
 TEST(HostProgress, AFailureIsFinal) {

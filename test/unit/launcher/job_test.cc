@@ -157,9 +157,9 @@ Script JobInPlaces() {
 
 TEST(Job, WorkersStartOnceAllPlacesAreTaken) {
   Script job = JobInPlaces();
-  EXPECT_EQ(job.On(PlaceNews{1, PlaceTaken{1, 2}}), "");
+  EXPECT_EQ(job.On(PlaceEvent{1, PlaceTaken{1, 2}}), "");
   EXPECT_EQ(job.state.phase, JobPhase::kOpening);
-  EXPECT_EQ(job.On(PlaceNews{0, PlaceTaken{0, 2}}), "start");
+  EXPECT_EQ(job.On(PlaceEvent{0, PlaceTaken{0, 2}}), "start");
   for (uint32_t r = 0; r < 2; ++r) job.On(WorkerStarted{r, Script::Pid(r)});
   EXPECT_EQ(job.state.phase, JobPhase::kRunning);
   EXPECT_FALSE(NextTick(job.state)) << "nothing to wait for but the workers";
@@ -173,7 +173,7 @@ TEST(Job, WorkersStartOnceAllPlacesAreTaken) {
 
 TEST(Job, ALauncherThatIsSilentIsEndedAndNamed) {
   Script job = JobInPlaces();
-  job.On(PlaceNews{1, PlaceTaken{1, 2}});
+  job.On(PlaceEvent{1, PlaceTaken{1, 2}});
   ASSERT_TRUE(NextTick(job.state));
   EXPECT_EQ(job.After(job.state.options.start_timeout), "finish");
   EXPECT_EQ(Report(job.state),
@@ -199,7 +199,7 @@ std::string Placed(Script& job, const std::vector<uint32_t>& host_of_rank) {
   job.HostsGetReady();
   std::string last;
   for (uint32_t r = 0; r < host_of_rank.size(); ++r)
-    last = job.On(PlaceNews{host_of_rank[r], PlaceTaken{r, 4}});
+    last = job.On(PlaceEvent{host_of_rank[r], PlaceTaken{r, 4}});
   return last;
 }
 
@@ -231,12 +231,12 @@ TEST(Job, PlacesThatLeaveAHostOutOrTurnTheHostsAroundEndTheJob) {
 
 TEST(Job, APlaceInAnotherWorldEndsTheJob) {
   Script job = JobInPlaces();
-  EXPECT_EQ(job.On(PlaceNews{1, PlaceTaken{1, 3}}), "finish");
+  EXPECT_EQ(job.On(PlaceEvent{1, PlaceTaken{1, 3}}), "finish");
   job = JobInPlaces();
-  job.On(PlaceNews{1, PlaceTaken{1, 2}});
-  EXPECT_EQ(job.On(PlaceNews{1, PlaceTaken{1, 2}}), "finish");
+  job.On(PlaceEvent{1, PlaceTaken{1, 2}});
+  EXPECT_EQ(job.On(PlaceEvent{1, PlaceTaken{1, 2}}), "finish");
   job = JobInPlaces();
-  EXPECT_EQ(job.On(PlaceNews{1, PlacesRefused{"its address is taken"}}), "finish");
+  EXPECT_EQ(job.On(PlaceEvent{1, PlacesRefused{"its address is taken"}}), "finish");
   EXPECT_EQ(Report(job.state),
             "hvdrun: host h1 cannot take ranks of mpirun: its address is taken.\n");
 }
@@ -244,7 +244,7 @@ TEST(Job, APlaceInAnotherWorldEndsTheJob) {
 TEST(Job, ALauncherThatIsEndedIsTheCauseUnlessARankFailed) {
   auto running = [] {
     Script job = JobInPlaces();
-    for (uint32_t r = 0; r < 2; ++r) job.On(PlaceNews{r, PlaceTaken{r, 2}});
+    for (uint32_t r = 0; r < 2; ++r) job.On(PlaceEvent{r, PlaceTaken{r, 2}});
     for (uint32_t r = 0; r < 2; ++r) job.On(WorkerStarted{r, Script::Pid(r)});
     return job;
   };

@@ -32,7 +32,8 @@ TEST(RankTroubles, OfAnotherHostsRankAreDropped) {
   RankTroubles troubles(seconds(10));
   EXPECT_FALSE(troubles.Handle(TwoHosts(), 0, 4, RankEnding{1, "stalled"}, kStart));
   EXPECT_FALSE(troubles.Handle(TwoHosts(), 1, 4, RankStopped{0}, kStart));
-  EXPECT_FALSE(troubles.Handle(TwoHosts(), 0, 4, RankStopped{2}, kStart)) << "there is no such rank";
+  EXPECT_FALSE(troubles.Handle(TwoHosts(), 0, 4, RankStopped{2}, kStart))
+      << "there is no such rank";
   EXPECT_FALSE(troubles.Handle(TwoHosts(), 0, 4, RankSilent{1, 0, 3000}, kStart));
   EXPECT_FALSE(troubles.Handle(TwoHosts(), 0, 4, RankSilent{0, 2, 3000}, kStart));
   EXPECT_EQ(troubles.NextTick(kStart), TimePoint::max());

@@ -149,9 +149,9 @@ TEST(HostStages, CountsAndNamesWhoIsSlow) {
   stages.Enter(1, HostStage::kLogin, now);
   EXPECT_EQ(stages.Counts(), "1 ready, 1 logging in, 1 resolving its name");
   now += seconds(10);
-  EXPECT_EQ(stages.TakeSlow({"a", "b", "c"}, now),
+  EXPECT_EQ(stages.PopSlow({"a", "b", "c"}, now),
             "c: resolving its name for 10 s; b: logging in for 10 s");
-  EXPECT_EQ(stages.TakeSlow({"a", "b", "c"}, now), "") << "said once";
+  EXPECT_EQ(stages.PopSlow({"a", "b", "c"}, now), "") << "said once";
   stages.Enter(1, HostStage::kConnect, now);
   now += seconds(10);
   stages.Expire(now);
@@ -172,7 +172,7 @@ TEST(HostStages, ANameThatIsNotKnownYetIsNamedSoonAndHasItsLimitInAll) {
     if (second == 3) stages.Enter(1, HostStage::kReady, now);
     stages.Expire(now);
     ASSERT_EQ(stages.stage(0), HostStage::kResolve) << second;
-    if (std::string more = stages.TakeSlow({"a", "b"}, now); !more.empty())
+    if (std::string more = stages.PopSlow({"a", "b"}, now); !more.empty())
       slow += std::to_string(second) + ": " + more;
   }
   EXPECT_EQ(slow, "2: a: no DNS answer yet for 2 s") << "once";
@@ -206,7 +206,7 @@ TEST(HostStages, ANameThatIsKnownInTheEndIsForgotten) {
   stages.Trouble(0, HostStage::kResolve, "its name cannot be resolved");
   EXPECT_TRUE(stages.tried_again(0));
   now += seconds(19);
-  stages.TakeSlow({"a"}, now);
+  stages.PopSlow({"a"}, now);
   stages.Enter(0, HostStage::kConnect, now);
   EXPECT_FALSE(stages.tried_again(0));
   now += seconds(10);
@@ -236,7 +236,7 @@ TEST(HostStages, AHostThatIsSentSomethingHasTimeAsLongAsItMoves) {
     stages.Enter(0, HostStage::kBundle, now);
     stages.Expire(now);
     ASSERT_EQ(stages.stage(0), HostStage::kBundle);
-    EXPECT_EQ(stages.TakeSlow({"a"}, now), i == 1 ? "hvdrun is being sent to a" : "");
+    EXPECT_EQ(stages.PopSlow({"a"}, now), i == 1 ? "hvdrun is being sent to a" : "");
   }
   stages.Expire(now + seconds(58));
   EXPECT_EQ(stages.stage(0), HostStage::kBundle);
