@@ -15,7 +15,7 @@
 namespace hvd {
 namespace {
 
-// False (errno; 0: the other end is closed): not all of them came.
+// False: fewer bytes arrived (errno; 0: the other end is closed).
 bool ReadWhole(int fd, char* bytes, size_t count) {
   while (count > 0) {
     const ssize_t got = ::recv(fd, bytes, count, MSG_WAITALL);
@@ -73,7 +73,7 @@ FunctionChannel::FunctionChannel(asio::io_context& io, int fd,
   WatchCaller();
 }
 
-// It says nothing more, so whatever can be read is its end.
+// The caller sends nothing more, so a readable socket means that it has ended.
 void FunctionChannel::WatchCaller() {
   socket_.async_wait(asio::posix::stream_descriptor::wait_read,
                      [this](const asio::error_code& error) {

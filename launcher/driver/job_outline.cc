@@ -6,7 +6,7 @@
 namespace hvd {
 namespace {
 
-// Whether it is in a generation, its agent tells.
+// Its agent reports whether it is in a generation.
 const char* StateText(const RankRecord& record) {
   if (record.waiting() && record.init.is_spare) return "spare";
   if (record.ended()) return "ended";

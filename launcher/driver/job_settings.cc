@@ -7,8 +7,8 @@
 namespace hvd {
 namespace {
 
-// Nothing can be cut off on this machine: only an agent that is stopped is silent here, and it may
-// be continued.
+// There is no network to fail on this machine: a silent agent has been stopped, and may be
+// continued.
 constexpr int kSilentSecondsHere = 30;
 
 }  // namespace

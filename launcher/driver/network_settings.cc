@@ -16,9 +16,9 @@ Result<uint16_t> ParsePort(std::string_view text, std::string_view range) {
                          " is no range of ports; try --port-range 40000-40999");
 }
 
-constexpr Duration kUnknownName = std::chrono::seconds(3);  // most are misspelt
+constexpr Duration kUnknownName = std::chrono::seconds(3);  // usually a misspelt name
 
-// In a cluster where pods start in any order, names and servers come minutes late.
+// In a cluster where pods start in any order, names and servers may appear minutes later.
 constexpr Duration kLatePods = std::chrono::minutes(10);
 constexpr double kStartSeconds = 30;  // the default of --start-timeout
 

@@ -100,7 +100,7 @@ std::string PathOfWorkers(const DriverOptions& options) {
 
 Status CheckExecSize(const DriverOptions& options, const InstallPaths& paths) {
   StartJob start = StartJobFor(options, 0);
-  // Those of the other slots differ by a few digits.
+  // The other slots' differ by a few digits.
   std::vector<std::string> environment =
       WorkerEnvironment(start, 0, {MakeLinkAddress(options.job_id), options.job_id}, paths, {});
   std::optional<std::string> why = WhyTooLong(start.program.argv, environment, LimitsHere());

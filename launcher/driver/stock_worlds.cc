@@ -11,7 +11,7 @@
 namespace hvd {
 namespace {
 
-// An address of nobody (RFC 5737), to which the default route leads.
+// An unassigned address (RFC 5737), which is reached by the default route.
 constexpr const char* kElsewhere = "192.0.2.1";
 
 bool IsIPv4(const std::string& address) { return address.find(':') == std::string::npos; }
@@ -64,7 +64,7 @@ std::string StockWorlds::AddressFor(uint32_t host) const {
   return found == addresses_.end() ? "" : found->second;
 }
 
-// The target that leads to the host: an address that was proven to others, else its name.
+// How to reach the host: an address at which another host reached it, else its name.
 std::string StockWorlds::TargetOn(uint32_t host) const {
   for (const std::string& address : hosts_[host].addresses) {
     if (IsIPv4(address) && address != kLoopbackAddress) return address;
@@ -72,7 +72,7 @@ std::string StockWorlds::TargetOn(uint32_t host) const {
   return hosts_[host].target;
 }
 
-// Workers on this machine that meet others reach it by the same address as those.
+// Workers on this machine use the same address of it as workers on others.
 Result<std::string> StockWorlds::OwnAddress(const std::vector<Placement>& places, uint32_t host) {
   const auto remote = [this](const Placement& place) { return hosts_[place.host].remote; };
   const auto other = std::find_if(places.begin(), places.end(), remote);

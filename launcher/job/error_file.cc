@@ -110,7 +110,7 @@ std::string ErrorJson(const JobState& state, const std::string& job_id,
                        {"total_seconds", seconds(state.elastic.time.total())}};
   }
   json["ranks"] = RanksJson(state);
-  // Output of workers may be no UTF-8.
+  // The output of workers may not be UTF-8.
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -23,8 +23,8 @@ void HostTransition::Handle(const AgentFinished& event) {
   EndWhenAllClosed(change_);
 }
 
-// Did only ranks of other hosts fail, and a moment ago? Who loses a peer may say so sooner than the
-// end of the peer's host is heard.
+// Only ranks of other hosts have failed, moments ago. A rank may report a lost peer before the loss
+// of the peer's host is known.
 bool HostTransition::FailedOfIt(uint32_t host) const {
   if (state_.phase != JobPhase::kStopping || state_.asked()) return false;
   if (!state_.failure) return false;
@@ -37,8 +37,8 @@ bool HostTransition::FailedOfIt(uint32_t host) const {
   return first && state_.plan.ranks[*first].host != host;
 }
 
-// Have the ranks of all other hosts finished, and all that still ran on this one said goodbye to
-// their world? Then only the word of how they ended is missing.
+// The ranks of all other hosts have finished, and all ranks that still ran on this host had said
+// goodbye: only their exit codes are missing.
 bool HostTransition::AllHadFinished(uint32_t host) const {
   if (state_.failure || state_.phase > JobPhase::kRunning) return false;
   bool others = false;
@@ -95,15 +95,15 @@ void HostTransition::Handle(const AgentLost& event) {
   EndWhenAllClosed(change_);
 }
 
-// The agent was asked to end while the ranks do not train, and passed that on. It ends now, as it
-// would have by itself.
+// The agent was asked to end while the ranks do not train, and has forwarded the request. It is cut
+// off, as it would have ended anyway.
 void HostTransition::End(uint32_t host, int signal) {
   if (!change_.AtWork() || state_.elastic.hosts[host].gone) return;
   change_.Do(CutHost{host});
   LoseHost(members_, host, Format("its agent was asked to end by signal {}", signal));
 }
 
-// Hosts that were too slow on their way are given up.
+// Gives up hosts that have exceeded the limit of their stage.
 void HostTransition::Expire() {
   if (!change_.AtWork()) return;
   state_.stages.Expire(change_.now);

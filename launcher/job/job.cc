@@ -44,14 +44,14 @@ JobFailure EndlessStall(const Verdict& verdict) {
   return StallFailure(EndlessText(verdict), verdict);
 }
 
-// Ranks that use collectives of another library have hung for as long as they may.
+// Ranks that use another library's collectives have hung for longer than the limit.
 JobFailure ScriptStallFailure(const Verdict& verdict) {
   return StallFailure(verdict.sentence + ", longer than --stall-check-shutdown-time-seconds allows",
                       verdict);
 }
 
-// A rank ends its generation. The verdict on a stall of that generation explains a limit
-// that passed.
+// A rank ends its generation. If that was for a stall limit, the verdict on that stall explains
+// it.
 JobFailure EndingOf(const JobState& state, const GenerationEnding& event) {
   if (event.by.stalled) {
     const std::optional<StallExplained>& stall = state.stall;
@@ -64,7 +64,7 @@ JobFailure EndingOf(const JobState& state, const GenerationEnding& event) {
   return ending;
 }
 
-// The ranks of a verdict that are in the middle of something else and do not hear that their
+// The ranks of a verdict that are busy or blocked elsewhere, and so do not notice that their
 // generation is over.
 std::vector<uint32_t> HangingRanks(const Verdict& verdict) {
   std::vector<uint32_t> ranks;
@@ -75,7 +75,7 @@ std::vector<uint32_t> HangingRanks(const Verdict& verdict) {
   return ranks;
 }
 
-// After every event: is there something to watch?
+// After every event: starts or ends the watch over ranks that wait in hvd.init().
 void WatchInit(JobChange& change) {
   if (change.state.counts.waiting == 0 || change.state.phase >= JobPhase::kStopping) {
     change.state.init_watch.reset();
@@ -103,7 +103,7 @@ void ReportMissingRanks(JobChange& change) {
   watch.next = change.now + change.state.options.init_watch * kTimes[std::min(watch.times++, 2)];
 }
 
-// The job's own grace for a stop after a step.
+// Stands for the default grace of a stop after a step.
 constexpr Duration kNoGrace{};
 
 // Sends each event to the part that it concerns.
@@ -201,7 +201,7 @@ void JobTransition::On(const GenerationEnding& event) {
   if (was_running && change_.MayReplace()) ReplaceHanging(hanging);
 }
 
-// They would not come to the next generation, and must not touch the memory of the others.
+// They would not join the next generation, and must not touch the memory of the others.
 void JobTransition::ReplaceHanging(const std::vector<uint32_t>& ranks) {
   for (uint32_t rank : ranks) {
     const std::optional<uint32_t> worker = state_.WorkerOf(rank);
@@ -238,7 +238,7 @@ void JobTransition::On(const RankStopped& event) {
   if (change_.MayReplace()) EndStopped(members_, *worker);
 }
 
-// Of two hosts that are both heard (SilentRoutes::Broken).
+// hvdrun still receives from both hosts (SilentRoutes::Broken).
 void JobTransition::On(const SilentRoute& event) {
   const std::optional<uint32_t> rank = state_.WorkerOf(event.rank);
   const std::optional<uint32_t> peer = state_.WorkerOf(event.peer);
@@ -259,12 +259,12 @@ void JobTransition::On(const SilentRoute& event) {
   BreakFor(event.generation, std::move(ending));
 }
 
-// Its ranks fail of something that is known already.
+// Further failures of its ranks have a cause that is known already.
 bool JobTransition::GenerationIsOver() const {
   return state_.failure || state_.ending || (state_.elastic.broken && !change_.MayReplace());
 }
 
-// The ranks are told why. They may take it as the end, or go on with another generation.
+// The ranks learn why, and either fail or form another generation.
 void JobTransition::BreakFor(uint64_t generation, JobFailure ending) {
   if (GenerationIsOver()) return;
   change_.SetReason(ending.reason);
@@ -278,7 +278,7 @@ void JobTransition::On(const Interrupted& event) {
   HandleInterrupt(change_, event.signal);
 }
 
-// Ranks that commit can leave in good order.
+// Ranks that commit can leave cleanly.
 bool JobTransition::MayStopAfterStep() const {
   return change_.MayReplace() && state_.elastic.running && !state_.elastic.stop_asked;
 }
@@ -298,7 +298,7 @@ void JobTransition::On(const StopAsked& event) {
   AskToStop(members_, asked);
 }
 
-// Ranks that were asked to stop after a step have had their time.
+// The grace of a stop after a step is over.
 void JobTransition::EndStop() {
   state_.elastic.stop_by.reset();
   On(Interrupted{SIGTERM});
@@ -325,7 +325,7 @@ void JobTransition::On(const Tick&) {
   HandleDeadline(change_);
 }
 
-// When a host that is still wanted is slow, or over its limit.
+// When a host that the job still waits for is to be reported or given up.
 std::optional<TimePoint> NextHostExpiry(const JobState& state) {
   return state.at_work() ? state.stages.NextExpiry() : std::nullopt;
 }
@@ -351,7 +351,7 @@ std::optional<TimePoint> NextTick(const JobState& state) {
 Decision Step(JobState& state, const JobEvent& event, TimePoint now) {
   JobTransition transition(state, now);
   if (std::holds_alternative<Tick>(event) && state.paused_at) return transition.PopDecision();
-  // hvdrun runs again, whichever event it hears of first.
+  // Whatever the event, hvdrun runs again.
   if (!std::holds_alternative<Paused>(event)) transition.On(Resumed{});
   std::visit([&](const auto& e) { transition.On(e); }, event);
   transition.Review();

@@ -18,7 +18,7 @@
 namespace hvd {
 namespace {
 
-// A grace is shorter after a stall: ranks that hang have had their time.
+// Graces are shorter after a stall: ranks that hang have already had time.
 Duration AtMost(const JobChange& change, Duration grace) {
   constexpr Duration kAfterStall = std::chrono::milliseconds(500);
   const std::optional<JobFailure>& failure = change.state.failure;
@@ -49,7 +49,7 @@ void Terminate(JobChange& change) {
   WaitForGrace(change);
 }
 
-// As a terminal does to a program that it started itself: the user's handler of Ctrl-C runs.
+// As a terminal does for a foreground program, so that the user's Ctrl-C handler runs.
 void Interrupt(JobChange& change) {
   change.state.phase = JobPhase::kStopping;
   if (AllEnded(change)) return;
@@ -78,7 +78,7 @@ void CutConnectingHosts(JobChange& change) {
   }
 }
 
-// Nothing of the user's runs yet: agents that are there end, the others are given up.
+// No user code runs yet: connected agents end, and the other hosts are given up.
 void EndOpening(JobChange& change) {
   for (RankRecord& rank : change.state.ranks) change.state.Move(rank, WorkerState::kEnded);
   change.state.phase = JobPhase::kFinishing;
@@ -98,14 +98,14 @@ void FailStart(JobChange& change) {
   FailJob(change, std::move(failure), std::move(reason));
 }
 
-// Are there no ranks to come?
+// All workers have ended, and no more will be started.
 bool MayFinish(const JobChange& change) {
   if (!AllEnded(change)) return false;
   return !change.AtWork() || change.state.elastic.any_finished || change.state.elastic.stop_asked;
 }
 
-// Such ranks leave as if they had crashed, but none has missed them.
-void TellOfMissingGoodbyes(JobChange& change) {
+// Ranks that exited without a goodbye, and that no other rank has missed.
+void NotifyOfMissingGoodbyes(JobChange& change) {
   if (change.state.failure || change.state.counts.lost == 0) return;
   std::vector<uint32_t> ranks;
   for (uint32_t r = 0; r < change.state.ranks.size(); ++r) {
@@ -132,10 +132,10 @@ void FailOfLost(JobChange& change, bool with_code_0) {
 void ReportGoodput(JobChange& change) {
   ElasticState& elastic = change.state.elastic;
   elastic.time.NoteEnd(change.now);
-  if (elastic.time.total() == Duration{}) return;  // nobody measures it in a job of fixed size
+  if (elastic.time.total() == Duration{}) return;  // not measured in a job of fixed size
   const uint64_t again = elastic.resets + elastic.restarts;
   if (again == 0 || change.state.generation == 0)
-    return;  // of a script without generations too little is known
+    return;  // too little is known about a script without generations
   change.Do(NotifyUser{Format("{}; they began again {}{}", elastic.time.Text(), again,
                               again == 1 ? " time" : " times")});
 }
@@ -161,9 +161,9 @@ void FailJob(JobChange& change, JobFailure failure, std::string reason) {
   if (change.state.phase == JobPhase::kStopping) return;
   change.SetReason(std::move(reason));
   if (change.state.phase == JobPhase::kOpening) return EndOpening(change);
-  // Ranks that shared a generation learn from the page what happened and may say it. Of those that
-  // use another runtime, the peer that one lost may not have been heard of yet. The others have
-  // nothing to say.
+  // Ranks that shared a generation learn from the page what happened, and may report it. With
+  // another runtime, the loss of a peer may not have been reported yet. All other ranks have
+  // nothing to report.
   const bool peer_lost =
       rank_failed &&
       SaysThatAPeerWasLost(change.state, change.state.ranks[change.state.failure->rank]);
@@ -228,7 +228,7 @@ void FinishWhenAllEnded(JobChange& change) {
     change.state.deadline = change.now + change.state.options.finish_limit;
   change.Do(FinishJob{});
   CutConnectingHosts(change);
-  TellOfMissingGoodbyes(change);
+  NotifyOfMissingGoodbyes(change);
   ReportGoodput(change);
   if (change.decision.reason.empty()) change.SetReason("all workers have ended");
   EndWhenAllClosed(change);
@@ -236,7 +236,7 @@ void FinishWhenAllEnded(JobChange& change) {
 
 void HandleInterrupt(JobChange& change, int signal) {
   if (change.state.phase ==
-      JobPhase::kFinishing) {  // only output is left, and somebody does not want to wait for it
+      JobPhase::kFinishing) {  // only output is left, and the user does not want to wait for it
     ++change.state.interrupts;
     change.Do(CutChannels{});
     return change.SetReason("interrupted while the last output was printed");

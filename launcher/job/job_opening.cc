@@ -26,7 +26,7 @@ void Dismiss(JobChange& change, uint32_t host) {
   change.Do(DismissHost{host});
 }
 
-// All agents are there. False: there can be no plan, and the job ends.
+// All agents are connected. False: no plan is possible, and the job ends.
 bool FinalizePlan(JobChange& change) {
   if (change.state.named_hosts.empty()) return true;
   Result<FinalPlan> final =
@@ -67,7 +67,7 @@ bool CommandIsThere(JobChange& change) {
   return true;
 }
 
-// Every host has looked for the others, and some were not found.
+// Every host has probed the others, and some routes are blocked.
 void HandleBlockedRoutes(JobChange& change) {
   const std::string why_not =
       WhyNotRelayed(change.state.options.relay, change.state.plan.UsedHosts().size());
@@ -93,7 +93,7 @@ void EnterStage(JobChange& change, const HostEntered& event) {
   bool again = change.state.stages.stage(event.host) == event.stage;
   change.state.stages.Enter(event.host, event.stage, change.now);
   change.decision.detail = true;
-  if (again && event.stage != HostStage::kResolve) return;  // or some of hvdrun has left
+  if (again && event.stage != HostStage::kResolve) return;  // or part of hvdrun has been sent
   change.SetReason("host " + change.state.plan.hosts[event.host] + ": " + StageText(event.stage));
 }
 
@@ -106,7 +106,7 @@ void NoteTrouble(JobChange& change, const HostTroubled& event) {
                    "; it is tried again");
 }
 
-// While the job is opening: is there something to do about its hosts?
+// While the job is opening: starts it when all hosts are ready, or ends it when one is lost.
 void ReviewHosts(JobChange& change) {
   if (change.state.stages.All(HostStage::kReady)) {
     if (!AllPlacesTaken(change)) return;

@@ -14,7 +14,7 @@
 namespace hvd {
 namespace {
 
-// A rank that fails has its launcher end, too, and may be heard of later.
+// When a rank fails, its launcher ends, too, and that may be reported first.
 constexpr Duration kCauseGrace = std::chrono::seconds(2);
 
 JobFailure FailureOf(std::string reason, int exit_code) {
@@ -43,7 +43,7 @@ std::string StartedText(const JobState& state) {
          (here.empty() ? "none" + of : Format("{}{} ({})", here.size(), of, RankRanges(here)));
 }
 
-// Why a rank cannot have the place that was given; empty: it can.
+// Why the place given to a rank cannot be used; empty: it can.
 std::string TroubleWith(const JobState& state, const PlaceTaken& taken) {
   const size_t size = state.plan.ranks.size();
   if (taken.of == size && taken.place < size && !state.places.hosts[taken.place]) return "";
@@ -52,8 +52,8 @@ std::string TroubleWith(const JobState& state, const PlaceTaken& taken) {
       taken.place, taken.of, size);
 }
 
-// Why the ranks cannot be where they were placed; empty: they can. The agents know their hosts by
-// the order in which these have proven their addresses, and all of them have been chosen.
+// Why the ranks cannot be where they were placed; empty: they can. The agents number the hosts in
+// the order in which they probed each other's addresses, and every host must have a rank.
 std::string TroubleWith(const Plan& planned, const Plan& placed) {
   const std::vector<uint32_t> hosts = planned.UsedHosts(), used = placed.UsedHosts();
   for (size_t at = 0; at < hosts.size(); ++at) {
@@ -72,7 +72,7 @@ std::string TroubleWith(const Plan& planned, const Plan& placed) {
   return "";
 }
 
-// All places are known. False: they are of no use, and the job ends.
+// All places are known. False: they cannot be used, and the job ends.
 bool UsePlaces(JobChange& change) {
   JobState& state = change.state;
   std::vector<uint32_t> hosts;
@@ -88,7 +88,7 @@ bool UsePlaces(JobChange& change) {
   return true;
 }
 
-// Its ranks notice the end of their launcher, fail of it, and may be heard of sooner.
+// Ranks fail when their launcher ends, and their failure may be reported first.
 bool OnlyARankFailed(const JobState& state) {
   return state.phase >= JobPhase::kStopping && state.interrupts == 0 && state.failure &&
          state.failure->kind == JobFailure::Kind::kRank;

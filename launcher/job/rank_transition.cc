@@ -18,7 +18,7 @@
 namespace hvd {
 namespace {
 
-// A clock that is being corrected by much is off by more than its last reading says.
+// A clock that is being corrected may be off by more than the uncertainty of its last reading.
 constexpr Duration kClocksMayStep = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -29,7 +29,7 @@ void RankTransition::Handle(const WorkerStarted& event) {
   if (rank.ended() || rank.pid != 0) return;
   if (rank.state == WorkerState::kStarting) state_.Move(rank, WorkerState::kOutside);
   rank.pid = event.pid;
-  // Asked to end before it was known to run.
+  // The job asked it to end before its start was reported.
   if (state_.elastic.restart) change_.Do(SignalWorker{event.rank, SIGTERM});
   RunWhenAllBegun();
 }
@@ -50,7 +50,7 @@ void RankTransition::Handle(const WorkerNotStarted& event) {
   JobFailure failure;
   failure.kind = JobFailure::Kind::kCommand;
   failure.exit_code = event.error == ENOENT || event.error == ENOTDIR ? kCommandNotFound
-                      : event.error == EADDRINUSE                     ? 1  // its command is good
+                      : event.error == EADDRINUSE                     ? 1  // its command exists
                                                                       : kCommandNotExecutable;
   failure.rank = event.rank;
   failure.reason = event.reason;
@@ -68,7 +68,7 @@ void RankTransition::Handle(const RankJoined& event) {
   }
 }
 
-// Ranks that wait for a world which can no longer form are told so. `missing`: a rank that is gone.
+// Fails hvd.init() in ranks that wait for a world that can no longer form. `missing`: a lost rank.
 void RankTransition::BreakWaiting(uint32_t missing) {
   if (state_.counts.waiting == 0) return;
   for (RankRecord& rank : state_.ranks) {
@@ -96,8 +96,8 @@ void RankTransition::Handle(const RankLeft& event) {
   if (!rank.parting) Part(event.rank, event.noticed_ns, event.had_failed);
 }
 
-// Had the job asked it to end by then? An event on a host that is far away, or was away, may be
-// heard of later.
+// The job had asked it to end by then. An event from a distant host, or one that was away, may
+// arrive late.
 bool RankTransition::WasAsked(uint32_t rank, int64_t stamp_ns) const {
   if (!state_.asked_at) return false;
   const std::optional<HostClock::Moment> moment =
@@ -122,7 +122,7 @@ void RankTransition::Handle(const RankLost& event) {
   Part(event.rank, event.noticed_ns, event.had_failed);
   if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
   change_.Do(BreakGeneration{event.generation, event.reason});
-  // The meaning of that is decided when the rank has ended; until then it may touch the memory of
+  // What that means is decided when its process has ended; until then it may touch the memory of
   // others.
   if (change_.MayReplace()) return change_.Do(SignalWorker{event.rank, SIGKILL});
   if (state_.ending) return FailOf(event.rank, event.reason);
@@ -141,8 +141,8 @@ void RankTransition::Handle(const WorkerExited& event) {
   if (!Known(event.rank) || state_.ranks[event.rank].end) return;
   RankRecord& rank = state_.ranks[event.rank];
   state_.Move(rank, WorkerState::kEnded);
-  // A rank that was asked to end and then ends so, whether it had said goodbye before or not. After
-  // Ctrl-C every failure is a consequence: of a KeyboardInterrupt, or of a peer that had one.
+  // It was asked to end, and ends as asked, with or without a goodbye. After Ctrl-C every failure
+  // is a consequence: of a KeyboardInterrupt, or of a peer that had one.
   const bool asked = WasAsked(event.rank, event.noticed_ns);
   const bool by_us =
       asked && (!rank.loss || rank.loss->when_asked) &&

@@ -12,12 +12,12 @@
 namespace hvd {
 namespace {
 
-// A script tries a few folders.
+// The script tries a few folders.
 constexpr int kMostAsked = 8;
 // It looks at our path and at PATH.
 constexpr int kMostSkipped = 2;
 
-// How a shell looks that one of its own start-up files has ended: it never came to our script.
+// The exit of a shell whose start-up file called exit: our script never ran.
 bool MayBeStartUpFile(const ChannelEnd& end) {
   return end.stage >= ChannelStage::kExec &&
          (end.reason.empty() || end.reason.starts_with("the agent ended with exit code ") ||
@@ -33,7 +33,7 @@ StreamOptions StreamOptionsOf(uint64_t job, Duration heartbeat) {
 
 }  // namespace
 
-// One channel of the line's life. Messages that a former one still delivers go nowhere.
+// One channel of this agent. What an earlier one still delivers is dropped.
 struct AgentConnection::Connection final : ChannelObserver {
   Connection(AgentConnection& the_line, std::unique_ptr<HostChannel> the_channel, std::string words)
       : line(the_line),
@@ -98,7 +98,7 @@ void AgentConnection::Connect(std::unique_ptr<HostChannel> channel, std::string 
   Flush();
 }
 
-// For good: whatever still comes from it is not heard.
+// For good: what still arrives from it is ignored.
 void AgentConnection::Disconnect() {
   stream_.Detach();
   if (!connection_) return;
@@ -164,10 +164,10 @@ void AgentConnection::Tick() {
   LookForSilence();
 }
 
-// Silence is counted in our own looks: when hvdrun itself was stopped for a while, messages that
-// came meanwhile are read first.
+// Silence is counted in our own ticks: after hvdrun itself was stopped for a while, messages that
+// arrived meanwhile are read first.
 void AgentConnection::LookForSilence() {
-  if (ended_ || !started_ || reconnect_) return;  // before that the stages have their limits
+  if (ended_ || !started_ || reconnect_) return;  // before that, limits of the stages apply
   const Duration limit = std::chrono::seconds(heartbeat_.limit_seconds);
   const Duration silent = heartbeat_.every * ++silent_looks_;
   if (silent < limit || silent >= limit + heartbeat_.every) return;
@@ -195,8 +195,8 @@ void AgentConnection::OnBytes(Connection& connection, std::string_view bytes) {
   if (preamble.too_long()) Break("its shell says more than an agent would: " + preamble.said());
 }
 
-// The stream's first bytes are on their way already: the script reads over them, and the stream
-// begins anew afterwards.
+// The stream's first bytes have been sent already: the script skips them, and the stream begins
+// again afterwards.
 void AgentConnection::ReceiveScript(std::string_view words) {
   if (std::optional<std::string> sentence = ParseScriptCannot(words)) return Break(*sentence);
   if (std::optional<std::string> what = ParseScriptSkips(words)) {
@@ -265,7 +265,7 @@ Status AgentConnection::HandleMessage(std::string_view message) {
 void AgentConnection::Break(const std::string& reason) {
   broken_ = reason;
   given_up_ = true;
-  // Its agent would wait for us to come back.
+  // Its agent would wait for this driver to return.
   left_alone_ = left_alone_ || (awaited_ && !gone_);
   stream_.Detach();
   if (connection_) return connection_->channel->Close();
@@ -289,7 +289,7 @@ void AgentConnection::OnEnd(Connection& connection, const ChannelEnd& end) {
   if (gone_) return End("");
   left_alone_ = left_alone_ || end.killed || awaited_;
   if (!greeted && !in_script && end.stage != ChannelStage::kClosed)
-    observer_.OnHostStage(host_, StageOf(end.stage));  // it knows better where that was
+    observer_.OnHostStage(host_, StageOf(end.stage));  // the channel knows the stage
   std::string reason = ReasonOf(connection, end);
   if (connection.preamble.said().starts_with(transport_.no_agent_text) && connection.resuming) {
     left_alone_ = true;
@@ -309,7 +309,7 @@ std::string AgentConnection::ReasonOf(const Connection& connection, const Channe
   return reason;
 }
 
-// Once; the last channel of the line may still be ending.
+// Called once; the last channel may still be closing.
 void AgentConnection::End(const std::string& reason) {
   if (end_reason_) return;
   end_reason_ = reason;
@@ -328,7 +328,7 @@ void AgentConnection::EndWhenDisconnected() {
   observer_.OnHostEnd(host_, *end_reason_);
 }
 
-// ---- a connection that is lost
+// ---- a lost connection
 
 bool AgentConnection::MayResume() const {
   return !given_up_ && !resume_key_.empty() && !there_.resume_address.empty();

@@ -15,7 +15,7 @@ constexpr Duration kLongestPause = std::chrono::seconds(5);
 constexpr int kMostDoublings = 4;
 constexpr double kJitter = 0.25;
 
-// In whole seconds where they are many.
+// Long times in whole seconds.
 std::string RoundedText(Duration duration) {
   auto unit = duration < std::chrono::seconds(10) ? milliseconds(100) : milliseconds(1000);
   return SecondsText(duration / unit * unit);

@@ -10,7 +10,7 @@ ForwardSignal ForwardedSignals::Begin(int signal, const std::vector<uint32_t>& h
   return {last_, signal};
 }
 
-// The agents of all hosts get a signal that goes to a whole step of a scheduler: one line will do.
+// A signal to a whole step of a scheduler reaches the agents of all hosts: one line is enough.
 bool ForwardedSignals::ShownLately(int signal, TimePoint now) {
   constexpr Duration kLately = std::chrono::seconds(2);
   const auto [shown, first] = shown_.try_emplace(signal, now);

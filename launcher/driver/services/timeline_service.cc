@@ -18,7 +18,7 @@ std::vector<TraceRecord> Unpack(const std::string& bytes) {
   return records;
 }
 
-// Of an event; nothing in a message that has names only.
+// The stamp of an event; none in a message that has names only.
 std::optional<int64_t> FirstStamp(const std::vector<TraceRecord>& records) {
   for (const TraceRecord& record : records) {
     if (record.kind != TraceKind::kName) return static_cast<int64_t>(record.stamp);
@@ -34,7 +34,7 @@ struct TimelineService::Queue {
   Mutex mutex;
   std::condition_variable_any changed;
   std::deque<std::function<void(TimelineWriter&)>> work HVD_GUARDED_BY(mutex);
-  Status failure HVD_GUARDED_BY(mutex);  // that the callback was not told
+  Status failure HVD_GUARDED_BY(mutex);  // not yet passed to the callback
   bool closing HVD_GUARDED_BY(mutex) = false;
   bool over HVD_GUARDED_BY(mutex) = false;
 

@@ -26,7 +26,7 @@ std::map<uint32_t, WorkerSnapshot> WorkersIn(const HostSnapshots& snapshots) {
   return workers;
 }
 
-// Those that were to be started on a host whose agent has not heard of it.
+// Workers that were to be started on a host whose agent does not have them.
 std::set<uint32_t> Unstarted(const JobState& state, const HostSnapshots& snapshots) {
   const std::map<uint32_t, WorkerSnapshot> known = WorkersIn(snapshots);
   std::set<uint32_t> workers;
@@ -38,7 +38,7 @@ std::set<uint32_t> Unstarted(const JobState& state, const HostSnapshots& snapsho
   return workers;
 }
 
-// The signal that the worker was sent by itself; 0: none.
+// The signal that was sent to this worker alone; 0: none.
 int SignalTo(const JobState& state, const RankRecord& rank) {
   const std::optional<Restart>& restart = state.elastic.restart;
   const bool killed = rank.end_by == TimePoint::max() || (restart && restart->killing);
@@ -139,7 +139,7 @@ std::vector<JobEvent> MissedEvents(const JobState& state, const HostSnapshots& s
     for (const WorkerSnapshot& worker : snapshot->workers) {
       const RankRecord& rank = state.ranks[worker.rank];
       if (rank.ended()) continue;
-      // One of the last generation, whose agent has not heard of it, waits for that one.
+      // A member of the last generation waits for it if its agent has not begun it yet.
       const bool unheard =
           rank.state == WorkerState::kMember && rank.in_generation > snapshot->generation;
       if (worker.waiting != 0 && !rank.waiting() && !unheard)

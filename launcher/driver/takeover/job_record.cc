@@ -130,7 +130,7 @@ class Record {
       Value(item);
     }
   }
-  // A count that the bytes do not hold takes no memory: each item begins with a mark.
+  // A false count allocates nothing: each item begins with a mark.
   void Read(auto& list, auto read_one) {
     list.clear();
     uint32_t count = 0;
@@ -160,7 +160,7 @@ void RecordFields(auto& f, MaybeConst<Placement> auto& m) {
 void RecordFields(auto& f, MaybeConst<Member> auto& m) { f(m.worker, m.place); }
 void RecordFields(auto& f, MaybeConst<Generation> auto& m) { f(m.members, m.homogeneous); }
 void RecordFields(auto& f, MaybeConst<Plan> auto& m) { f(m.hosts, m.ranks, m.homogeneous); }
-// Of the verdict on a stall what the report shows; it is text already.
+// The parts of a stall verdict that the report shows, as text.
 void RecordFields(auto& f, MaybeConst<JobFailure> auto& m) {
   f(m.kind, m.exit_code, m.rank, m.peer, m.host, m.reason, m.signal, m.verdict.details,
     m.verdict.never_ends);
@@ -196,7 +196,7 @@ void RecordFields(auto& f, MaybeConst<JobState> auto& m) {
     m.leave_by, m.paused_at);
 }
 
-// What follows from the other fields.
+// Fields that are derived from the others.
 void CountRanks(JobState& state) {
   state.counts = {};
   for (const RankRecord& rank : state.ranks) {

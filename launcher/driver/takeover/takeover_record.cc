@@ -32,8 +32,8 @@ std::vector<uint32_t> NumbersOf(const std::vector<Placement>& ranks) {
   return numbers;
 }
 
-// With their stamps, by which they are put in order: the clocks of hosts differ, but the order of
-// what one of them has seen is right.
+// With their stamps, by which they are sorted: clocks of hosts differ, but the order of events on
+// one host is right.
 template <typename Event>
 void AddStamped(std::vector<Event> events, std::vector<std::pair<int64_t, JobEvent>>& to) {
   for (Event& event : events) to.emplace_back(event.noticed_ns, std::move(event));
@@ -106,7 +106,7 @@ std::vector<JobEvent> AdoptionEvents(const TakeoverRecord& record,
                                      const std::vector<std::optional<HostSnapshot>>& snapshots) {
   Adopted adopted;
   adopted.begun = TimePoint(Duration(record.begun_ns));
-  // One that the former driver had decided, and that does not follow from the ends of ranks.
+  // A failure that the previous driver had recorded, and that no rank's end implies.
   const auto kind = static_cast<JobFailure::Kind>(record.failure_kind);
   if (record.failure_kind >= 0 && kind != JobFailure::Kind::kRank &&
       kind != JobFailure::Kind::kInterrupt) {
@@ -119,7 +119,7 @@ std::vector<JobEvent> AdoptionEvents(const TakeoverRecord& record,
   }
   std::vector<JobEvent> events{adopted};
   const uint64_t generation = adopted.generation;
-  // They were all in the last generation, or it would not have begun.
+  // All of them were in the last generation; otherwise it would not have begun.
   for (const auto& snapshot : snapshots) {
     if (!snapshot) continue;
     for (const WorkerSnapshot& worker : snapshot->workers) {
@@ -139,7 +139,7 @@ std::vector<JobEvent> AdoptionEvents(const TakeoverRecord& record,
   }
   std::ranges::stable_sort(ends, {}, [](const auto& end) { return end.first; });
   for (auto& [stamp, event] : ends) events.push_back(std::move(event));
-  // Those of a host that had not heard of the last generation wait for that one.
+  // Ranks of a host whose agent had not begun the last generation wait for it.
   for (const auto& snapshot : snapshots) {
     if (!snapshot || snapshot->generation != generation) continue;
     for (const WorkerSnapshot& worker : snapshot->workers) {

@@ -22,7 +22,7 @@ void AddWaiting(ElasticChange& change, uint32_t worker) {
   RankRecord& record = change.state.ranks[worker];
   change.LeaveGeneration(worker);
   change.state.LeaveWorld(record);
-  if (record.dismissed()) {  // before it heard of that
+  if (record.dismissed()) {  // the dismissal has not reached it yet
     return change.Do(DismissWorker{worker, "the job goes on, or has ended, without it"});
   }
   const bool is_spare = record.waiting() && record.init.is_spare;
@@ -40,7 +40,7 @@ std::vector<Candidate> Waiting(const ElasticChange& change) {
   for (uint32_t worker : change.StayingWorkers()) {
     if (change.state.ranks[worker].waiting()) waiting.push_back(change.CandidateOf(worker));
   }
-  // Beyond the most that there may be, new ones are spares.
+  // New workers beyond --max-np are spares.
   std::stable_partition(waiting.begin(), waiting.end(), IsSurvivor);
   if (waiting.size() > change.elastic.policy.max_np) waiting.resize(change.elastic.policy.max_np);
   return waiting;
@@ -48,7 +48,7 @@ std::vector<Candidate> Waiting(const ElasticChange& change) {
 
 }  // namespace
 
-// Each rank that could tell the state to new ones.
+// All ranks that have the state of the job, and could send it to new ones, are waiting.
 bool SurvivorsWait(const ElasticChange& change) {
   return std::ranges::all_of(change.AliveWorkers(), [&change](uint32_t worker) {
     const RankRecord& record = change.state.ranks[worker];
@@ -58,13 +58,13 @@ bool SurvivorsWait(const ElasticChange& change) {
 
 namespace {
 
-// Until a lost process is gone it could write into memory that the survivors use.
+// A lost process that still runs could write into memory that the survivors use.
 bool LostAreGone(const ElasticChange& change) {
   return std::ranges::none_of(
       change.state.ranks, [](const RankRecord& record) { return record.loss && !record.ended(); });
 }
 
-// The one that has been in the job longest of those that wait, leaving or not.
+// The waiting worker that has been in the job longest, even if it is leaving.
 std::optional<Candidate> SeniorThatWaits(const ElasticChange& change) {
   std::optional<Candidate> senior;
   for (uint32_t worker : change.AliveWorkers()) {
@@ -76,13 +76,13 @@ std::optional<Candidate> SeniorThatWaits(const ElasticChange& change) {
   return senior;
 }
 
-// Where all that would go on are new, or may not have been told the state before the generation in
-// which they were new broke, one of those that leave takes part once more, to tell it to them.
+// If no candidate is sure to have the state of the job (all are new, or their first generation
+// broke before they got it), a worker that is leaving takes part once more to send it.
 void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) {
   const std::optional<Candidate> keeper = SeniorThatWaits(change);
   const uint32_t most = change.elastic.policy.max_np;
-  if (!keeper || most == 1) return;  // a job of one rank cannot have two for a while
-  // All passed a commit, and so all had the state.
+  if (!keeper || most == 1) return;  // a job of one rank has no room for both
+  // All ranks have passed a commit, so all have the state.
   const bool all_have_state = change.elastic.notice == CommitNotice::kActing;
   const auto has_state = [&](const Candidate& candidate) {
     if (!IsSurvivor(candidate)) return false;
@@ -99,7 +99,7 @@ void KeepState(const ElasticChange& change, std::vector<Candidate>& candidates) 
 void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
   const bool first = change.state.generation == 0;
   const JobPolicy& policy = change.elastic.policy;
-  // A restart is counted already.
+  // RestartAll has counted a restart.
   const bool restarted = std::exchange(change.elastic.restarted, false);
   if (!first && !restarted) {
     if (!change.MayBeginAgain()) return;
@@ -137,7 +137,7 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
 }
 
 std::vector<Candidate> NextMembers(const ElasticChange& change) {
-  // Without looking at all workers, of which a job may have many.
+  // A quick test first: a job may have thousands of workers.
   const bool fewer_may_go_on = change.elastic.any_finished && change.elastic.policy.outlives_losses;
   if (change.state.counts.waiting < change.elastic.policy.min_np && !fewer_may_go_on) return {};
   if (change.elastic.running || change.elastic.restart || !LostAreGone(change) ||
@@ -152,7 +152,7 @@ std::vector<Candidate> NextMembers(const ElasticChange& change) {
   if (first && waiting.size() < expected) return {};
   if (waiting.size() < change.elastic.policy.min_np && !fewer_may_go_on) return {};
   const bool survivors = std::ranges::any_of(waiting, IsSurvivor);
-  // Nobody has the state any more: all start anew, together.
+  // No rank has the state any more: all begin again, together.
   if (!first && !survivors && waiting.size() < expected) return {};
   return waiting;
 }

@@ -26,7 +26,7 @@ void HandleListing(ElasticChange& change, const HostsListed& listed) {
   if (!listed.trouble.empty()) {
     const bool first = !change.elastic.listed_once;
     if (first && listed.hopeless) return change.FailJob(listed.trouble);
-    // A source that has no first answer yet may have one later, as long as the job may lack ranks.
+    // A source that has failed from the start is asked again until --elastic-timeout.
     if (change.elastic.source_trouble != listed.trouble)
       change.Notify(listed.trouble + (first ? "; it is asked again until --elastic-timeout is over"
                                             : "; the job goes on with the hosts that it has"));

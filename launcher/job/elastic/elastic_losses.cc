@@ -15,8 +15,8 @@
 namespace hvd {
 namespace {
 
-// Ranks of one generation that die are one failure: most of the others are consequences of the
-// first. A worker that is not in it yet fails for itself.
+// All deaths in one generation count as one failure, since most are consequences of the first. A
+// worker that has not been in a generation counts by itself.
 bool SpendOn(ElasticChange& change, uint32_t worker, FailureKind kind) {
   const RankRecord& record = change.state.ranks[worker];
   const bool consequence = record.is_consequence() || kind == FailureKind::kConsequence;
@@ -75,8 +75,8 @@ bool GoesOnWithoutAll(ElasticChange& change, const std::vector<uint32_t>& worker
   return true;
 }
 
-// An exception of a script that never commits is the script's when it comes again: from another
-// rank, or after all were started again.
+// If the script has never committed, an exception that is raised again, by another rank or after a
+// restart of all, is a user error.
 FailureKind KindOf(ElasticChange& change, uint32_t worker) {
   const RankRecord& record = change.state.ranks[worker];
   change.elastic.any_committed = change.elastic.any_committed || record.end->commits > 0;
@@ -91,7 +91,7 @@ FailureKind KindOf(ElasticChange& change, uint32_t worker) {
        .last_stderr = record.end->last_stderr});
 }
 
-// Those that are alive.
+// The workers on the host that are alive.
 std::vector<uint32_t> WorkersOn(const ElasticChange& change, uint32_t host) {
   std::vector<uint32_t> workers = change.AliveWorkers();
   std::erase_if(workers, [&change, host](uint32_t worker) {
@@ -100,7 +100,7 @@ std::vector<uint32_t> WorkersOn(const ElasticChange& change, uint32_t host) {
   return workers;
 }
 
-void TellOfLostHost(ElasticChange& change, uint32_t host, size_t ranks) {
+void NotifyOfLostHost(ElasticChange& change, uint32_t host, size_t ranks) {
   const ElasticHost& known = change.elastic.hosts[host];
   std::string sentence = "host " + change.state.plan.hosts[host];
   sentence += known.ready || ranks > 0 ? " was lost: " : " cannot be used: ";
@@ -118,7 +118,7 @@ void LoseWithHost(ElasticChange& change, uint32_t worker) {
     change.LoseMember(worker);
   }
   record.in_generation = 0;
-  // One that was lost before its host has no other end to come.
+  // If it was lost before its host, no exit code will follow.
   if (record.loss && !record.ended()) record.forgiven = true;
   change.state.Move(record, WorkerState::kEnded);
 }
@@ -141,7 +141,7 @@ void HandleEnd(ElasticChange& change, uint32_t worker) {
   const bool stopped = change.elastic.stopping() && record.end->exit_code() == kStoppedExitCode;
   record.forgiven = record.forgiven || stopped;
   if (!change.job.AtWork()) return;
-  // One that left a job of fixed size without a goodbye may have done so after its last collective.
+  // In a job of fixed size, a rank without a goodbye may have exited after its last collective.
   if (record.end->ok() && (!record.loss || !change.job.MayReplace())) {
     change.elastic.any_finished = change.elastic.any_finished || !record.leaving();
     return;
@@ -171,12 +171,12 @@ void LoseHost(ElasticChange& change, uint32_t host, const std::string& reason) {
   ElasticHost& known = change.elastic.hosts[host];
   const bool was_wanted = !std::exchange(known.gone, true);
   known.trouble = reason;
-  change.state.stages.Fail(host, reason, change.now);  // it is on its way no more
+  change.state.stages.Fail(host, reason, change.now);  // it is no longer connecting
   std::vector<uint32_t> taken;
   if (!change.state.dismissed[host] && was_wanted) {
     change.elastic.ledger.NoteHostFailure(known.listing.host, change.now);
     taken = WorkersOn(change, host);
-    TellOfLostHost(change, host, taken.size());
+    NotifyOfLostHost(change, host, taken.size());
     JobFailure failure;
     failure.kind = JobFailure::Kind::kHost;
     failure.host = host;
@@ -199,8 +199,8 @@ void EndGeneration(ElasticChange& change, const JobFailure& ending) {
                 change.elastic.budget.Text(change.now) + ")");
 }
 
-// A rank that a signal has stopped, of a generation that had to end: it cannot be told, and must
-// not touch the memory of the others when it goes on.
+// A rank that a signal has stopped does not learn that its generation has ended, and it must not
+// touch the memory of the others when it continues.
 void EndStopped(ElasticChange& change, uint32_t worker) {
   if (change.elastic.running || !change.IsAlive(worker)) return;
   change.Notify(change.WorkerText(worker) +

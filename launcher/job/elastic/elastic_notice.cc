@@ -14,8 +14,8 @@
 namespace hvd {
 namespace {
 
-// A rank that joins waits so long for others that still start, so that the ranks are not stopped
-// twice.
+// How long a rank that joins waits for others that are starting, so that training is interrupted
+// once instead of twice.
 constexpr Duration kGrowthPatience = std::chrono::seconds(5);
 
 }  // namespace
@@ -31,7 +31,7 @@ void HoldCommitsOfAll(ElasticChange& change, uint32_t update) {
   change.Do(HoldCommits{change.state.generation});
 }
 
-// While a generation runs: are there ranks to let in or out, or is the job to stop?
+// While a generation runs: ranks that join or leave, or a request to stop.
 NoticePlan PlanNotice(const ElasticChange& change) {
   const bool idle = change.elastic.running && !change.elastic.restart;
   if (!idle || change.elastic.notice != CommitNotice::kNone) return {};

@@ -14,9 +14,9 @@
 namespace hvd {
 namespace {
 
-// A script that has not called hvd.init() so long after one of its processes went is taken for one
-// that never does; where all is well but slots are free, so long after its start, because a slow
-// import must not be begun again.
+// A script that has not called hvd.init() this long after it lost a process is assumed never to
+// call it. If no process is missing but slots are free, the time counts from the start, and is
+// longer: a slow import must not be restarted.
 constexpr Duration kLossPatience = std::chrono::seconds(10);
 constexpr Duration kResizePatience = std::chrono::seconds(60);
 
@@ -28,7 +28,7 @@ bool MayRestart(const ElasticState& elastic) {
   return !elastic.any_finished && !elastic.stop_asked && !elastic.restart;
 }
 
-// Why the workers that run should be others; empty: they are as they should be.
+// Why the set of running workers should change; empty: it should not.
 std::string ResizeReason(const ElasticChange& change) {
   const JobPolicy& policy = change.elastic.policy;
   const SeatCount seats = CountSeats(change);

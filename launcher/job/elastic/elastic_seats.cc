@@ -44,8 +44,8 @@ std::vector<Seat> FreeSeats(const ElasticChange& change) {
   return free;
 }
 
-// Workers may be added: at the start, in the place of lost ones, and beside ranks that will let
-// them in.
+// Workers may be added at the start, as replacements, and to ranks that admit new ones at a
+// commit.
 bool MayAdd(const ElasticChange& change) {
   if (change.elastic.any_finished || change.elastic.stop_asked || change.elastic.restart)
     return false;
@@ -103,8 +103,8 @@ SeatPlan PlanSeats(const ElasticChange& change) {
   if (with_slot >= most) return {};
   std::vector<Seat> seats = FreeSeats(change);
   if (seats.empty()) return {};
-  // The first start, or one after all are gone: it needs enough seats, and waits a moment for hosts
-  // that are about to come.
+  // The first start, or a start after all workers have ended, needs enough seats, and waits briefly
+  // for hosts that are connecting.
   if (staying == 0) {
     if (seats.size() < change.Needed()) return {};
     const TimePoint since = change.elastic.enough_since.value_or(change.now);
@@ -115,8 +115,8 @@ SeatPlan PlanSeats(const ElasticChange& change) {
   return {std::move(seats), {}};
 }
 
-// A worker leaves when its slot is no longer there and enough others could go on without it: ranks,
-// and workers that wait to become one. So one that is still starting does not replace any yet.
+// A worker leaves when its slot is gone and enough others can continue without it: ranks, and
+// workers that wait to become ranks. One that is still starting does not count yet.
 std::set<uint32_t> LeavingWorkers(const ElasticChange& change) {
   std::set<uint32_t> without_slot;
   size_t able = 0;

@@ -11,7 +11,7 @@ std::vector<uint32_t> NewSpares(const ElasticChange& change) {
   const ElasticState& elastic = change.elastic;
   std::vector<uint32_t> spares;
   if (!elastic.running || elastic.policy.spares == 0) return spares;
-  if (elastic.generation.size() < elastic.policy.max_np) return spares;  // those that wait get in
+  if (elastic.generation.size() < elastic.policy.max_np) return spares;  // waiting workers join
   for (uint32_t worker : change.AliveWorkers()) {
     const RankRecord& record = change.state.ranks[worker];
     if (record.waiting() && !record.was_member() && !record.leaving() && !record.init.is_spare)

@@ -30,7 +30,7 @@ namespace {
 constexpr Duration kFirstReport = std::chrono::seconds(10);
 constexpr Duration kLaterReports = std::chrono::seconds(30);
 
-// A host that is tried again is another one in the list: its last reason counts.
+// A host that is retried is listed again under a new number: only its last reason is shown.
 std::string HostTroubles(const std::vector<ElasticHost>& hosts) {
   std::string text;
   for (auto host = hosts.begin(); host != hosts.end(); ++host) {
@@ -62,8 +62,8 @@ std::string ShortageText(const ElasticChange& change, size_t have, uint32_t need
   return text;
 }
 
-// The wait that is going on, and its limit. Slots that are missing and ranks that are slow are two
-// things: a short limit for the one must not end a job whose ranks import for a while.
+// The present wait and its limit. Missing slots and slow ranks have separate limits: a short one
+// for slots must not end a job whose ranks take a while to import.
 struct PendingWait {
   TimePoint until;
   Duration limit;
@@ -77,7 +77,7 @@ std::optional<PendingWait> WaitOf(const ElasticState& elastic) {
     return PendingWait{*elastic.short_since + policy.elastic_timeout, policy.elastic_timeout,
                        "--elastic-timeout", "too few ranks could take part within the "};
   if (!elastic.late_since) return std::nullopt;
-  // A worker that was started meanwhile has all of the time.
+  // A worker that was started meanwhile gets the full time.
   return PendingWait{std::max(*elastic.late_since, elastic.started_at) + policy.init_timeout,
                      policy.init_timeout, "--init-timeout",
                      "ranks have not called hvd.init() within the "};
@@ -96,8 +96,8 @@ void BeginWait(std::optional<TimePoint>& wait, std::optional<TimePoint>& other,
   other.reset();
 }
 
-// Too few ranks for a generation of an elastic job: the missing ones are named while the job waits
-// for them, and --elastic-timeout ends it. Pure.
+// Too few ranks for a generation of an elastic job: reports the missing ones while the job waits,
+// and fails the job at --elastic-timeout.
 void WatchShortage(ElasticChange& change) {
   ElasticState& elastic = change.elastic;
   if (elastic.running || elastic.any_finished || elastic.restart) {
@@ -107,7 +107,7 @@ void WatchShortage(ElasticChange& change) {
   }
   const size_t have = change.StayingWorkers().size();
   const uint32_t need = change.Needed();
-  // Ranks that all said goodbye keep nobody waiting: they save something, or are done.
+  // If all ranks said goodbye, none waits for another: they are saving something, or are done.
   const bool keep_waiting =
       change.elastic.broken && change.elastic.any_joined && !SurvivorsWait(change);
   const bool late = change.state.counts.waiting > 0 || keep_waiting;
@@ -136,20 +136,20 @@ std::optional<TimePoint> NextShortageReport(const ElasticState& elastic) {
   return std::min(elastic.next_report, wait->until);
 }
 
-// A worker that has not been a rank, so that it has nothing to save.
+// Ends a worker that was never a rank, and so has nothing to save.
 void EndUnused(ElasticChange& change, uint32_t worker) {
   change.state.ranks[worker].end_by = change.now + change.state.options.terminate_grace;
   change.Do(SignalWorker{worker, SIGTERM});
 }
 
-// Workers that an elastic job does not need any more. Pure.
-// Those whose slot is no longer there and that can go now: ranks at a commit.
+// Workers whose slot is gone and that can leave now. A rank leaves at a commit, once the others
+// have its state.
 std::vector<uint32_t> WorkersToDismiss(const ElasticChange& change) {
   std::vector<uint32_t> workers;
   if (change.elastic.restart) return workers;  // all of them end
   for (uint32_t worker : change.AliveWorkers()) {
     const RankRecord& record = change.state.ranks[worker];
-    // A rank leaves at a commit, once the others have its state.
+    // Those that were ranks wait in hvd.init() after that commit.
     const bool at_commit = record.waiting() && change.elastic.running;
     if (record.stay == Stay::kLeaving && (!record.was_member() || at_commit))
       workers.push_back(worker);
@@ -168,10 +168,10 @@ void Dismiss(ElasticChange& change, uint32_t worker) {
   EndUnused(change, worker);
 }
 
-// After the first rank that ended with 0 nobody is added or replaced: when no member is left, ranks
-// that never got in end, too.
+// After the first exit with code 0 no worker is added or replaced. When no member is left, workers
+// that never joined are ended, too.
 void FinishIfDone(ElasticChange& change) {
-  // A script that forms no generations has no members, and each of its processes ends by itself.
+  // A script without generations has no members, and each of its processes exits on its own.
   const bool finished = change.elastic.any_finished && change.state.generation > 0;
   if (!finished && !change.elastic.stop_asked) return;
   bool any_member = false;
@@ -185,7 +185,7 @@ void FinishIfDone(ElasticChange& change) {
     change.state.StopWaiting(record);
     EndUnused(change, worker);
   }
-  // The job is over but for ranks that were dismissed before.
+  // Only ranks that were dismissed before are left.
   if (!change.StayingWorkers().empty()) return;
   for (uint32_t worker : change.AliveWorkers()) {
     RankRecord& record = change.state.ranks[worker];
@@ -193,7 +193,7 @@ void FinishIfDone(ElasticChange& change) {
   }
 }
 
-// Those that outlive their time get SIGKILL.
+// Sends SIGKILL to workers that have exceeded their grace.
 void KillOverdue(ElasticChange& change) {
   change.elastic.next_overdue.reset();
   for (uint32_t worker : change.AliveWorkers()) {
@@ -235,7 +235,7 @@ std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
   if (change.failure || !change.job.MayReplace())
     return std::exchange(change.failure, std::nullopt);
 
-  // Hosts that are listed are opened, and workers whose slot is gone are to leave.
+  // Open hosts that are listed; mark workers whose slot is gone as leaving.
   if (elastic.restart) ContinueRestart(change);
   for (const HostSlots& listing : HostsToOpen(change)) Open(change, listing);
   const std::set<uint32_t> leaving = LeavingWorkers(change);
@@ -244,14 +244,14 @@ std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
     if (stay != Stay::kDismissed) stay = leaving.contains(worker) ? Stay::kLeaving : Stay::kNeeded;
   }
 
-  // Where the script cannot go on with other ranks, all workers are started again.
+  // If the script cannot continue with other ranks, restart all workers.
   const RestartPlan restart = PlanRestart(change);
   elastic.resize_since = restart.resize_since;
   elastic.resize_at = restart.resize_at;
   if (!restart.why.empty()) RestartAll(change, restart.why);
   if (change.failure) return std::exchange(change.failure, std::nullopt);
 
-  // Free seats get workers, a generation begins, and then there are seats for its spares.
+  // Start workers on free seats, begin a generation, and then start its spares.
   const auto fill = [&change, &elastic] {
     const SeatPlan plan = PlanSeats(change);
     elastic.enough_since = plan.enough_since;
@@ -263,14 +263,14 @@ std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
   if (change.failure) return std::exchange(change.failure, std::nullopt);
   fill();
 
-  // Workers that are not needed go; ranks of a running generation act at one commit.
+  // Dismiss workers that are not needed; have the ranks of a running generation act at one commit.
   for (uint32_t worker : WorkersToDismiss(change)) Dismiss(change, worker);
   const NoticePlan notice = PlanNotice(change);
   elastic.growth_at = notice.growth_at;
   if (notice.update != 0) HoldCommitsOfAll(change, notice.update);
   for (uint32_t worker : NewSpares(change)) NoteSpare(change, worker);
 
-  // The end: of the job, of workers that outlive their time, of hosts, and of patience.
+  // End the job, overdue workers, unused hosts, and waits that have reached their limit.
   FinishIfDone(change);
   KillOverdue(change);
   for (uint32_t host : UnusedHosts(change)) Drop(change, host);

@@ -13,7 +13,7 @@
 namespace hvd {
 namespace {
 
-// Hosts by what they have, in the order of the first of each.
+// Groups hosts by what they have, in the order of each group's first host.
 using Groups = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 void Add(Groups& groups, const std::string& what, const std::string& host) {
@@ -74,7 +74,7 @@ std::optional<CommandTrouble> FindCommandTrouble(const std::vector<std::string>&
       (facts[i].error == EACCES ? refused : lack).push_back(hosts[i]);
     }
   }
-  // Where no host has it, the start of the first worker says so, with PATH or a better spelling.
+  // If no host has it, the first worker's start reports that, with PATH or a suggested spelling.
   if (have.empty() || (lack.empty() && refused.empty())) return std::nullopt;
   CommandTrouble trouble;
   if (lack.empty()) trouble.exit_code = kCommandNotExecutable;

@@ -48,7 +48,7 @@ Result<FinalPlan> MakeFinalPlan(const std::vector<HostSlots>& hosts,
   for (uint32_t host = 0; host < hosts.size(); ++host) {
     uint32_t first = 0;
     while (first < host && !SameHost(hosts[first], facts[first], hosts[host], facts[host])) ++first;
-    // A machine has the slots that it reports once, however often it was named.
+    // A machine's reported slots count once, however many times it is named.
     bool says = !hosts[host].slots_told && facts[host].slots > 0;
     uint32_t has = says ? facts[host].slots : hosts[host].slots;
     merged[host] = first < host;

@@ -5,14 +5,14 @@
 namespace hvd {
 namespace {
 
-// Two clocks drift apart by less than one part in so many, even while NTP corrects one of them.
+// Two clocks drift apart by less than 1 part in 2000, even while NTP corrects one of them.
 constexpr int64_t kDriftParts = 2000;
-// Answers that are nearer to each other say little about the rate.
+// Answers closer together than this say little about the rate.
 constexpr Duration kRateSpan = std::chrono::seconds(1);
 constexpr size_t kMostReadings = 8;
-// Centuries; whatever another host says is cut to it, so that no sum of them overflows.
+// Centuries. Times from other hosts are clamped to this, so that no sum overflows.
 constexpr int64_t kMostStamp = int64_t{1} << 61;
-// The first answers come while the host is busy with the start of the job.
+// The first answers arrive while the host is busy starting the job.
 constexpr uint32_t kFirstQuestions = 4;
 constexpr Duration kAskEvery = std::chrono::seconds(2);
 
@@ -33,11 +33,11 @@ HostClock::Moment HostClock::ConvertBy(const ClockReading& reading, int64_t stam
   const Duration since(Plausible(stamp_ns) -
                        Plausible(reading.host_ns));  // negative: it happened before
   const Duration gained(static_cast<int64_t>(static_cast<double>(since.count()) * rate_));
-  // The rate may change at any moment, so it makes nothing more certain.
+  // The rate may change at any time, so it does not reduce the uncertainty.
   return {Middle(reading) + since - gained, Half(reading) + std::chrono::abs(since) / kDriftParts};
 }
 
-// By the two readings that are most certain about it.
+// From the two readings that give the rate with the least uncertainty.
 void HostClock::MeasureRate() {
   constexpr double kMost = 1.0 / kDriftParts;
   double least = kMost;

@@ -60,7 +60,7 @@ void HostStages::Begin(TimePoint now) {
   }
 }
 
-// When something is to be said or done about this host next.
+// When this host is next to be reported or given up.
 void HostStages::Schedule(uint32_t host) {
   Host& h = hosts_[host];
   due_.erase({h.due, host});
@@ -68,7 +68,7 @@ void HostStages::Schedule(uint32_t host) {
   if (h.due != TimePoint::max()) due_.emplace(h.due, host);
 }
 
-// The host was in that stage before it came further.
+// The host has moved on from stage `from`.
 void HostStages::NoteMove(uint32_t host, HostStage from) {
   --counts_[static_cast<size_t>(from)];
   ++counts_[static_cast<size_t>(stage(host))];
@@ -131,7 +131,7 @@ void HostStages::Expire(TimePoint now) {
   }
 }
 
-// Some other host has failed for good, so nothing will come of further tries.
+// Another host has failed for good, so further attempts are pointless.
 void HostStages::GiveUpTries(TimePoint now) {
   for (uint32_t i = 0; i < hosts_.size(); ++i) {
     const HostProgress& progress = hosts_[i].progress;
@@ -157,7 +157,7 @@ std::optional<TimePoint> HostStages::NextExpiry() const {
 
 std::string HostStages::PopSlow(const std::vector<std::string>& names, TimePoint now) {
   if (due_.empty() || now < due_.begin()->first) return "";
-  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // what is said, of whom
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // text and hosts
   for (size_t stage = 0; stage < kHostStages; ++stage) {
     for (size_t i = 0; i < hosts_.size(); ++i) {
       HostProgress& progress = hosts_[i].progress;

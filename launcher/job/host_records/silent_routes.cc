@@ -5,7 +5,7 @@
 namespace hvd {
 namespace {
 
-// While a way has been silent for too long and a host of it is not heard either.
+// How often to look at a route that is silent while hvdrun hears nothing from one of its hosts.
 constexpr Duration kLookAgain = std::chrono::milliseconds(250);
 
 }  // namespace

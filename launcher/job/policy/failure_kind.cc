@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kTraceback = "Traceback (most recent call last):";
 constexpr size_t kMostSignature = 300;
-constexpr size_t kMostSignatures = 1000;  // a script whose every error reads differently
+constexpr size_t kMostSignatures = 1000;  // for scripts whose every error has a different text
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsHexDigit(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
@@ -65,7 +65,7 @@ std::string ExceptionSignature(std::string_view last_stderr) {
 }
 
 bool IsPeerLoss(std::string_view signature) {
-  // The ranks' own requests contradict each other; nobody was lost.
+  // The ranks' own requests contradict each other; no rank was lost.
   if (signature.find("ranks disagree about") != std::string_view::npos) return false;
   constexpr std::array kSigns = {
       std::string_view("HorovodInternalError"),

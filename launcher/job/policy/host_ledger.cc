@@ -8,7 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// CooldownAfter doubles the least time with the first failure already.
+// CooldownAfter doubles the shortest time from the first failure on.
 constexpr CooldownRange kHostCooldown{milliseconds(500), seconds(60)};
 constexpr CooldownRange kSlotCooldown{milliseconds(500), seconds(60)};
 

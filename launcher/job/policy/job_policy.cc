@@ -12,7 +12,7 @@ Duration Seconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
-// Its processes cannot be told of another world than the one that they were started in.
+// Its processes can only be in the world in which they were started.
 Status CheckStock(const Settings& settings) {
   if (settings.spares > 0)
     return InvalidArgument(

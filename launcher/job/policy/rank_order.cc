@@ -41,7 +41,7 @@ uint32_t LowestLastRank(const HostPart& part) {
 
 Candidate SeniorOf(const HostPart& part) { return std::ranges::min(part, {}, Seniority); }
 
-// The part of the most senior candidate becomes the first, and one that is as senior leads it.
+// The most senior candidate's host comes first, led by a candidate of that seniority.
 void PutSeniorFirst(std::vector<HostPart>& parts) {
   const auto first = std::ranges::min_element(
       parts, {}, [](const HostPart& part) { return Since(SeniorOf(part)); });

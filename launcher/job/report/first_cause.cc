@@ -11,15 +11,15 @@ struct PossibleCause {
   const Departure* departure = nullptr;
   std::optional<HostClock::Moment> moment;  // by our clock, if that is known
 
-  // By which the better one to name comes first.
+  // The cause to name comes first.
   auto Order() const {
     return std::tuple(!departure->by_signal, !moment.has_value(),
                       moment ? moment->at : TimePoint::max(), departure->rank);
   }
 };
 
-// The first of each host, without those that came after an end elsewhere was known if there are
-// others.
+// The first failure of each host; those that happened after an end elsewhere was known count only
+// if there are no others.
 std::vector<PossibleCause> FirstOfEachHost(const std::vector<Departure>& departures,
                                            const std::vector<HostClock>& clocks) {
   const bool some_are_none =
@@ -42,7 +42,7 @@ std::optional<uint32_t> FirstCause(const std::vector<Departure>& departures,
                                    const std::vector<HostClock>& clocks) {
   std::vector<PossibleCause> candidates = FirstOfEachHost(departures, clocks);
   if (candidates.empty()) return std::nullopt;
-  // By then the first one had happened for certain.
+  // By this time the first one had certainly happened.
   TimePoint by = TimePoint::max();
   for (const PossibleCause& c : candidates) {
     if (c.moment) by = std::min(by, c.moment->at + c.moment->uncertainty);

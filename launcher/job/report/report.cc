@@ -16,8 +16,8 @@ std::string Who(const JobState& state, uint32_t rank) {
   return Format("rank {} on host {} (pid {})", state.ranks[rank].rank, host, state.ranks[rank].pid);
 }
 
-// Lines of a rank. Their control characters would act on the terminal of the user, which shows this
-// block long after the rank's own output.
+// Lines of a rank, without control characters: these would act on the user's terminal, which shows
+// this block long after the rank's own output.
 std::string Indented(std::string_view text) {
   constexpr size_t kWhole = SIZE_MAX;
   std::string out = "    ";
@@ -36,7 +36,7 @@ std::string Others(size_t count) {
                 count == 1 ? " other rank was" : " other ranks were");
 }
 
-// An error in what all ranks run is one error.
+// The same error in all ranks is reported once.
 std::vector<uint32_t> FailedAlike(const JobState& state, uint32_t cause) {
   const std::string& words = state.ranks[cause].end->last_stderr;
   std::vector<uint32_t> alike;
@@ -94,8 +94,8 @@ std::string RankReport(const JobState& state, TracebackPlace traceback) {
   return text + Others(CountEndedBecause(state, *cause) - alike_count);
 }
 
-// The rank that ended the generation is not the one to blame: it waited for others, and knows them
-// by name at best.
+// The rank that ended the generation is not to blame: it waited for others, and at best knows
+// which.
 std::string EndingReport(const JobState& state) {
   std::string text;
   for (uint32_t r : state.stopped) {
@@ -106,7 +106,7 @@ std::string EndingReport(const JobState& state) {
   return WithStop(sentence) + "\n  All ranks were ended.\n";
 }
 
-// By themselves, before this host was lost.
+// The ranks of all other hosts had finished before this host was lost.
 bool OthersHadFinished(const JobState& state, uint32_t host) {
   bool others = false;
   for (uint32_t r = 0; r < state.ranks.size(); ++r) {
