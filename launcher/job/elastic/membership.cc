@@ -232,6 +232,7 @@ std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
     if (std::vector<Candidate> members = NextMembers(change); !members.empty())
       Begin(change, std::move(members));
   }
+  // Nothing below concerns a job of fixed size (docs/decisions/fixed-jobs.md).
   if (change.failure || !change.job.MayReplace())
     return std::exchange(change.failure, std::nullopt);
 
