@@ -1,6 +1,7 @@
 """Elastic jobs over hosts with an sshd each: one is lost, the other trains on, and the job grows when it comes back."""
 
 import re
+import shutil
 import sys
 
 import pytest
@@ -19,8 +20,8 @@ def train(start, rig, tmp_path):
     """A job of two hosts with two ranks each; its discovery script prints what is in the file `hosts`."""
     (tmp_path / "hosts").write_text("hvd1:2\nhvd2:2\n")
 
-    def begin(*flags):
-        return Training(start, tmp_path, *FLAGS, "--host-discovery-script", f"cat {tmp_path / 'hosts'}", *flags,
+    def begin(*flags, script=f"cat {tmp_path / 'hosts'}"):
+        return Training(start, tmp_path, *FLAGS, "--host-discovery-script", script, *flags,
                         options=["host"], program=rig.on_head(hvdrun_path()))
 
     yield begin
@@ -84,6 +85,42 @@ def test_a_host_leaves_the_list_and_another_takes_its_place(train, rig, tmp_path
     await_ranks(training, 4, 4, rig.hosts[0])
     finish(training, rig)
     assert "Traceback" not in training.text()
+
+
+class ConfigMap:
+    """The operator's script as a volume of Kubernetes has it: behind two links, and a new version is a new folder."""
+
+    def __init__(self, folder):
+        self.folder, self.versions = folder, 0
+        folder.mkdir()
+
+    def script(self, *pods):
+        self.versions += 1
+        version = self.folder / f"..{self.versions}"
+        version.mkdir()
+        (version / "discover_hosts.sh").write_text("#!/bin/sh\n" + "".join(f"echo {pod}\n" for pod in pods))
+        (version / "discover_hosts.sh").chmod(0o555)
+        (self.folder / "..data_tmp").symlink_to(version.name)
+        (self.folder / "..data_tmp").rename(self.folder / "..data")
+        if self.versions == 1:
+            (self.folder / "discover_hosts.sh").symlink_to("..data/discover_hosts.sh")
+        else:
+            shutil.rmtree(self.folder / f"..{self.versions - 1}")
+        return self.folder / "discover_hosts.sh"
+
+
+@pytest.mark.soak
+def test_pods_come_and_go_as_the_script_of_the_operator_says(train, rig, tmp_path, monkeypatch):
+    monkeypatch.setenv("K_MPI_JOB_ROLE", "launcher")
+    monkeypatch.setenv("OMPI_MCA_orte_set_default_slots", "2")  # the script prints names alone
+    mounted = ConfigMap(tmp_path / "mpi")
+    training = train(script=mounted.script("hvd1", "hvd2"))
+    first = on_both(training, rig)
+    mounted.script("hvd2")
+    assert await_ranks(training, 2, 2, rig.hosts[1]) == first[1]
+    mounted.script("hvd1", "hvd2")
+    assert await_ranks(training, 4, 4, rig.hosts[0]) > first[0], "new processes, beside those that left"
+    finish(training, rig)
 
 
 @pytest.mark.long
