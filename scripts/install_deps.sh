@@ -9,6 +9,7 @@
 #   --pypi-jupyter makes one with a kernel of Jupyter (HVD_JUPYTER_VENV names its folder)
 #   --pypi-mxnet   makes one with MXNet 1.9.1 (HVD_MXNET_VENV names its folder)
 #   --pypi-tools   makes one with what checks the Python types, the documentation and the licences (HVD_TOOLS_VENV names its folder)
+#   --pypi-packaging  makes one with uv and with what makes a conda package and lints the Dockerfile (HVD_PACKAGING_VENV names its folder)
 #   --sanitizers   also what the builds asan and tsan need (clang 19)
 #   --cross        only what wheels for aarch64 and tests of them need beside that on x86-64: a cross compiler, and QEMU, which emulates it
 source "$(dirname "$0")/common.sh"
@@ -47,6 +48,7 @@ JUPYTER_VENV="${HVD_JUPYTER_VENV:-$HOME/.cache/hvdrun/jupyter-venv}"
 MXNET_VENV="${HVD_MXNET_VENV:-$HOME/.cache/hvdrun/mxnet-venv}"
 
 TOOLS_VENV="${HVD_TOOLS_VENV:-$HOME/.cache/hvdrun/tools-venv}"
+PACKAGING_VENV="${HVD_PACKAGING_VENV:-$HOME/.cache/hvdrun/packaging-venv}"
 
 missing_packages() {
   local package
@@ -133,16 +135,18 @@ install_jax() {
   fi
 }
 
-install_tools() {
-  local wanted=scripts/tools.txt
-  if cmp -s "$wanted" "$TOOLS_VENV/tools.txt"; then
-    say "the tools of $wanted are in $TOOLS_VENV"
+# install_pinned FOLDER FILE PYTHON: makes it with what the file lists, unless it is there.
+install_pinned() {
+  local folder="$1" wanted="$2" python="$3" kept
+  kept="$folder/$(basename "$wanted")"
+  if cmp -s "$wanted" "$kept"; then
+    say "the tools of $wanted are in $folder"
     return
   fi
-  mkdir -p "$(dirname "$TOOLS_VENV")"
-  step "making $TOOLS_VENV" "$(newest_python)" -m venv --clear "$TOOLS_VENV"
-  step "installing the tools of $wanted from PyPI" "$TOOLS_VENV/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"
-  cp "$wanted" "$TOOLS_VENV/"
+  mkdir -p "$(dirname "$folder")"
+  step "making $folder" "$python" -m venv --clear "$folder"
+  step "installing the tools of $wanted from PyPI" "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"
+  cp "$wanted" "$kept"
 }
 
 install_torch() {
@@ -170,7 +174,8 @@ case "${1:-}" in
     ;;
   --pypi-tensorflow) install_tensorflow "${2:-}" ;;
   --pypi-jax) install_jax "${2:-}" ;;
-  --pypi-tools) install_tools ;;
+  --pypi-tools) install_pinned "$TOOLS_VENV" scripts/tools.txt "$(newest_python)" ;;
+  --pypi-packaging) install_pinned "$PACKAGING_VENV" test/packages/requirements.txt /usr/bin/python3 ;;
   --pypi-jupyter) install_venv "$JUPYTER_VENV" 1 /usr/bin/python3 "ipykernel jupyter_client cloudpickle xdist" "${JUPYTER_PACKAGES[@]}" ;;
   --pypi-mxnet) install_venv "$MXNET_VENV" "$MXNET_GIB" /usr/bin/python3 "mxnet sklearn pytest xdist" "${MXNET_PACKAGES[@]}" ;;
   --pypi-torch)
@@ -186,7 +191,7 @@ case "${1:-}" in
     install_debian
     ;;
   *)
-    say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow, --pypi-jax, --pypi-jupyter, --pypi-mxnet, --pypi-tools, --sanitizers or --cross"
+    say "unknown option '$1': --product, --pypi-torch, --pypi-tensorflow, --pypi-jax, --pypi-jupyter, --pypi-mxnet, --pypi-tools, --pypi-packaging, --sanitizers or --cross"
     exit 2
     ;;
 esac

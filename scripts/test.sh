@@ -219,6 +219,9 @@ kubernetes_tests() {
   HVDRUN="$HVD_ROOT/build/bin/hvdrun" pytest_of "$venv/bin/python" 1 test/kubernetes
 }
 
+# Not in namespaces: they load packages.
+packages_tests() { "$PYTHON" "${PYTEST[@]}" -p no:cacheprovider --basetemp "$scratch/packages" test/packages; }
+
 # Gigabytes to load and unpack, and hardly anything to compute: from the beginning.
 begin_torch_install() {
   setsid scripts/install_deps.sh --pypi-torch >"$scratch/torch" 2>&1 &
@@ -291,6 +294,7 @@ else
   part "install" "$(of_tier 10 30)" scripts/install_deps.sh
   if [[ $tier != core ]]; then
     part "install for the sanitizers" 15 scripts/install_deps.sh --sanitizers  # before PyTorch's, since apt has one lock
+    [[ $tier != soak ]] || part "install of the tools of test/packages" 0 scripts/install_deps.sh --pypi-packaging
     begin_torch_install
     begin_tools_install
   fi
@@ -326,7 +330,7 @@ if [[ $tier == soak ]]; then
   part "build of tsan" 0 scripts/build.sh tsan
   part "unit and contract tests under tsan" 0 tsan_tests
   part "wheel and tests for aarch64, emulated" 0 scripts/test_aarch64.sh
-  part "test/packages" 0 pytest_of "$PYTHON" 1 test/packages
+  part "test/packages" 0 packages_tests
   part "test/chaos" 0 pytest_of "$PYTHON" 1 test/chaos
   part "fuzzing for $FUZZ_SECONDS s each" 0 fuzz -max_total_time="$FUZZ_SECONDS"
 fi

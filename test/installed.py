@@ -5,6 +5,7 @@
 import os
 import pathlib
 import platform
+import shutil
 import subprocess
 import sys
 
@@ -15,6 +16,17 @@ def newest_wheel(processor=platform.machine()):
     """That of dist/ for the processor; None: there is none."""
     found = sorted((REPO / "dist").glob(f"hvdrun-*-manylinux_*_{processor}.whl"), key=os.path.getmtime)
     return found[-1] if found else None
+
+
+PACKAGING = pathlib.Path(os.environ.get("HVD_PACKAGING_VENV") or pathlib.Path.home() / ".cache/hvdrun/packaging-venv") / "bin"
+
+
+def packaging_tool(name):
+    """The path of a program of test/packages/requirements.txt: this machine's, else that of the environment; None: there is none."""
+    return shutil.which(name) or shutil.which(name, path=str(PACKAGING))
+
+
+NO_TOOL = "is not installed: scripts/install_deps.sh --pypi-packaging"
 
 
 def main(folder):

@@ -11,6 +11,9 @@ import zipfile
 import pytest
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(REPO / "test"))
+from installed import NO_TOOL, PACKAGING, packaging_tool  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("HVD_BUILD") or REPO / "build")
 DEBIAN = "/usr/bin/python3"
 WORLD = "from horovod.common.basics import shared; hvd = shared(); hvd.init(); print(hvd.rank(), hvd.size())"
@@ -67,12 +70,11 @@ def test_the_rpm_package_starts(tmp_path):
 
 
 def conda_builder():
-    """py-rattler-build of PyPI, or the program."""
-    cache = pathlib.Path.home() / ".cache/hvdrun/conda-venv/bin/python"
-    for python in (sys.executable, str(cache)):
+    """A Python with py-rattler-build."""
+    for python in (sys.executable, str(PACKAGING / "python")):
         if os.path.exists(python) and subprocess.run([python, "-c", "import rattler_build"], capture_output=True).returncode == 0:
             return python
-    pytest.skip("py-rattler-build is not installed")
+    pytest.skip(f"py-rattler-build {NO_TOOL}")
 
 
 def test_the_conda_package_keeps_horovod_out_and_starts(tmp_path):
@@ -99,7 +101,7 @@ def test_the_conda_package_keeps_horovod_out_and_starts(tmp_path):
 
 
 def test_the_linter_of_dockerfiles_has_no_finding():
-    linter = shutil.which("hadolint") or str(pathlib.Path.home() / ".cache/hvdrun/conda-venv/bin/hadolint")
-    if not os.path.exists(linter):
-        pytest.skip("hadolint is not installed")
+    linter = packaging_tool("hadolint")
+    if linter is None:
+        pytest.skip(f"hadolint {NO_TOOL}")
     run(linter, REPO / "docker/Dockerfile")

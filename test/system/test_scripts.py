@@ -326,9 +326,10 @@ def all_tests(tree):
         path.chmod(0o755)
     (root / "test/fuzz").mkdir(parents=True)
     (root / "test/fuzz/argv_fuzz.cc").touch()
-    (root / "test/kubernetes").mkdir()
-    for folder in (root / "test/kubernetes", kubernetes):
-        (folder / "requirements.txt").touch()
+    for tests, venv in (("kubernetes", kubernetes), ("packages", tree / ".cache/hvdrun/packaging-venv")):
+        for folder in (root / "test" / tests, venv):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "requirements.txt").touch()
     (root / "test/quarantine.txt").write_text("# none but:\n2026-01-31 test_a.py::test_b slow\n")
     shutil.copy(REPO / "test" / "isolated.sh", root / "test")
     for folder in (tools, root / "scripts"):

@@ -1,12 +1,12 @@
 """SIGUSR1 and SIGUSR2 warn: they go to the ranks that handle them, and end nothing."""
 
 import os
-import shutil
 import signal
 import sys
 
 import pytest
 from conftest import has_modules, own_children, read_until, wait_until
+from installed import NO_TOOL, packaging_tool
 
 PYTHON = "/usr/bin/python3"
 # Says which signal it got; a child that it forks, as a DataLoader does, has its handlers.
@@ -60,6 +60,10 @@ def agents(job):
     return [agent for warden in own_children(job.pid) for agent in own_children(warden)]
 
 
+# A package of PyPI: only --soak has it for sure.
+UV_ITSELF = pytest.param("uv", marks=pytest.mark.soak)
+
+
 def behind(wrapper, command):
     """The command as a wrapper's child."""
     if wrapper == "sh":  # more than one command, so that it does not become the rank
@@ -69,14 +73,15 @@ def behind(wrapper, command):
     if wrapper == "like uv":
         return [sys.executable, "-S", "-E", "-c", UV, *command]
     if wrapper == "uv":
-        if not shutil.which("uv"):
-            pytest.skip("uv is not installed")
-        return ["uv", "run", "--no-project", "--offline", "--python", sys.executable, *command]
+        uv = packaging_tool("uv")
+        if uv is None:
+            pytest.skip(f"uv {NO_TOOL}")
+        return [uv, "run", "--no-project", "--offline", "--python", sys.executable, *command]
     return command
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
-@pytest.mark.parametrize("wrapper", ["", "like uv", "uv"])
+@pytest.mark.parametrize("wrapper", ["", "like uv", UV_ITSELF])
 def test_a_signal_that_no_rank_handles_goes_to_none_and_the_job_goes_on(start, tmp_path, number, wrapper):
     job = start("-np", 2, *behind(wrapper, handling(tmp_path, WAITS)))
     read_until(job.process.stdout, "ready", 2)
@@ -87,7 +92,7 @@ def test_a_signal_that_no_rank_handles_goes_to_none_and_the_job_goes_on(start, t
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
-@pytest.mark.parametrize("wrapper", ["", "sh", "python", "like uv", "uv"])
+@pytest.mark.parametrize("wrapper", ["", "sh", "python", "like uv", UV_ITSELF])
 def test_a_ranks_own_process_gets_the_signal_that_it_handles(start, tmp_path, number, wrapper):
     command = behind(wrapper, handling(tmp_path))
     job = start("-np", 2, *command)
