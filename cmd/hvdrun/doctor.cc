@@ -35,6 +35,7 @@ int DoctorVerb(const std::vector<std::string>& args) {
     return UsageError(status);
   if (Status status = CheckIdentityFile(settings); !status.ok()) return UsageError(status);
   PrintNotes(parsed->notes);
+  UseProjectsPython();
   const Result<NodePart> nodes = JoinNodes(settings);
   if (!nodes.ok()) return UsageError(nodes.status());
   if (nodes->code) return *nodes->code;

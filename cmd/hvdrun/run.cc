@@ -397,6 +397,7 @@ int RunVerb(const std::vector<std::string>& args) {
   SetLog({level, "hvdrun"});
   for (const std::string& warning : parsed->warnings) LogWarning(warning);
   if (Status status = CheckOneTaskHere(parsed->settings); !status.ok()) return UsageError(status);
+  UseProjectsPython();
   const Settings& settings = parsed->settings;
   const Result<NodePart> nodes = JoinNodes(settings);
   if (!nodes.ok()) return UsageError(nodes.status());

@@ -3,10 +3,14 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
+#include "configs/project_python.h"
 #include "launcher/output/output.h"
 #include "runtime/base/colours.h"
 #include "runtime/base/env.h"
@@ -32,6 +36,21 @@ std::vector<std::string> Environment() {
   std::vector<std::string> entries;
   for (const auto& [name, value] : AllEnv()) entries.push_back(name + "=" + value);
   return entries;
+}
+
+void UseProjectsPython() {
+  const std::string path = GetEnv("PATH").value_or("");
+  const std::string environment = ProjectBehindTool(
+      {GetEnv("UV").has_value(), std::filesystem::path(OwnPath()).parent_path(), path,
+       GetEnv("VIRTUAL_ENV").value_or(""), WorkingDirectory(), [](const std::string& file) {
+         std::error_code ignored;
+         return std::filesystem::is_regular_file(file, ignored);
+       }});
+  if (environment.empty()) return;
+  (void)::setenv("PATH", (environment + "/bin:" + path).c_str(), 1);
+  (void)::setenv("VIRTUAL_ENV", environment.c_str(), 1);
+  PrintNotes({"python is that of " + Printable(environment, kMaxShownPath) +
+              "; uv runs hvdrun in another environment"});
 }
 
 int UsageError(const Status& status) {

@@ -147,6 +147,8 @@ void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings);
 void PrintNotes(const std::vector<std::string>& notes);
 void SetQuiet();
 bool IsOnPath(const std::string& program);
+// Under `uvx hvdrun`, puts the environment of the project first on PATH and prints a note.
+void UseProjectsPython();
 
 // What --dry-run prints (plan_text.cc).
 std::string PlanText(const Plan& plan, const std::vector<HostSlots>& hosts,

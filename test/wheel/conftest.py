@@ -8,10 +8,11 @@ import sys
 import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from installed import newest_wheel  # noqa: E402
+from installed import NO_TOOL, newest_wheel, packaging_tool  # noqa: E402, F401
 from tiers import pytest_collection_modifyitems  # noqa: E402, F401
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
+DEBIAN = "/usr/bin/python3"  # whose PyTorch is Debian's
 
 
 def run(*command, **options):
@@ -19,7 +20,7 @@ def run(*command, **options):
     env = {**os.environ, **options.pop("env", {})}
     for name in ("PYTHONPATH", "HVD_RUNTIME", "HVDRUN", "PIP_REQUIRE_VIRTUALENV"):
         env.pop(name, None)
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600, env=env, **options)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=env, **{"timeout": 600, **options})
     assert done.returncode == 0, f"{command} ended with {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -54,6 +55,16 @@ def wheel():
 @pytest.fixture(scope="session")
 def environment(wheel, tmp_path_factory):
     # The quote and the space are what shells trip over.
-    made = Environment(tmp_path_factory.mktemp("it's") / "a venv", "/usr/bin/python3")
+    made = Environment(tmp_path_factory.mktemp("it's") / "a venv", DEBIAN)
     made.install(wheel)
     return made
+
+
+@pytest.fixture(scope="session")
+def tools():
+    """A Python with what scripts/build_wheel.sh makes and checks wheels with."""
+    cache = pathlib.Path(os.environ.get("HVD_WHEEL_CACHE") or pathlib.Path.home() / ".cache/hvdrun/wheel")
+    pythons = sorted(cache.glob("tools-*/bin/python"), key=os.path.getmtime)
+    if not pythons:
+        pytest.skip("scripts/build_wheel.sh has not run here")
+    return pythons[-1]

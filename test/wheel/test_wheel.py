@@ -7,10 +7,9 @@ import subprocess
 import time
 
 import pytest
-from conftest import REPO, Environment, files_below, run
+from conftest import DEBIAN, REPO, Environment, files_below, run
 from slowness import scaled
 
-DEBIAN = "/usr/bin/python3"  # whose PyTorch is Debian's
 TORCH_VENV = pathlib.Path(os.environ.get("HVD_TORCH_VENV") or pathlib.Path.home() / ".cache/hvdrun/torch-venv") / "bin/python"
 # Of C types alone: no framework is installed in a fresh environment.
 WORLD = "import horovod.common.basics as basics; hvd = basics.HorovodBasics(); hvd.init(); print(hvd.rank(), hvd.size()); hvd.shutdown()"
@@ -164,15 +163,11 @@ def test_links_to_its_programs_work(wheel, tmp_path):
         world(links / name, DEBIAN)
 
 
-def test_what_is_in_it_was_checked(wheel):
-    """packaging/wheel/check_wheel.py finds what is wrong with a wheel; build_wheel.sh has the tools that it needs."""
-    cache = pathlib.Path(os.environ.get("HVD_WHEEL_CACHE") or pathlib.Path.home() / ".cache/hvdrun/wheel")
-    pythons = sorted(cache.glob("tools-*/bin/python"), key=os.path.getmtime)
-    if not pythons:
-        pytest.skip("scripts/build_wheel.sh has not run here")
+def test_what_is_in_it_was_checked(wheel, tools):
+    """packaging/wheel/check_wheel.py finds what is wrong with a wheel."""
     tag = wheel.stem.split("-")[-1]
     code = (f"import sys; sys.path.insert(0, {str(REPO / 'packaging/wheel')!r}); import check_wheel; "
             "print(list(check_wheel.complaints(*sys.argv[1:])))")
-    assert run(pythons[-1], "-c", code, tag, wheel) == "[]\n"
-    older = run(pythons[-1], "-c", code, "manylinux_2_5_x86_64", wheel)
+    assert run(tools, "-c", code, tag, wheel) == "[]\n"
+    older = run(tools, "-c", code, "manylinux_2_5_x86_64", wheel)
     assert "libhvd.so needs GLIBC_2." in older and "its tag is not" in older
