@@ -26,16 +26,13 @@ _init_pid = None  # the process that called hvd_init(); a forked child differs f
 
 
 def _candidates():
-    """Where the runtime may be, in order. A wheel has lib/libhvd.so in the package, which has a second folder where it
-    was installed as editable. An installed tree is PREFIX/lib/libhvd.so beside PREFIX/lib/hvdrun/python/horovod; in a
-    build tree that last folder is a symbolic link, so both the path as it was imported and the resolved one are tried."""
+    """Where the runtime may be, in order. A wheel has lib/libhvd.so in the package, which has a second folder, before or after its
+    own, where it was installed as editable. An installed tree is PREFIX/lib/libhvd.so beside PREFIX/lib/hvdrun/python/horovod;
+    in a build tree that last folder is a symbolic link, so both the path as it was imported and the resolved one are tried."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = [os.path.join(folder, 'lib', 'libhvd.so') for folder in [package] + list(sys.modules['horovod'].__path__)[1:]]
-    for folder in (package, os.path.realpath(package)):
-        candidate = os.path.normpath(os.path.join(folder, '..', '..', '..', 'libhvd.so'))
-        if candidate not in paths:
-            paths.append(candidate)
-    return paths
+    paths = [os.path.join(folder, 'lib', 'libhvd.so') for folder in [package] + list(sys.modules['horovod'].__path__)]
+    paths += [os.path.normpath(os.path.join(folder, '..', '..', '..', 'libhvd.so')) for folder in (package, os.path.realpath(package))]
+    return list(dict.fromkeys(paths))
 
 
 def find():
