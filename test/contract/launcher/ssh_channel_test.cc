@@ -119,6 +119,17 @@ TEST_P(SshPemTest, LogsInWithAPemFile) {
   EXPECT_EQ(seen.got, "hello\n");
 }
 
+// id_rsa of the MPI Operator and of Kubeflow Trainer, whatever its name.
+TEST_F(SshTest, LogsInWithTheKeyThatAnOperatorOfKubernetesMakes) {
+  SshdRig& sshd = Server();
+  sshd.MakeKey("id_operator", "ecdsa", {"-N", "", "-b", "521", "-m", "PEM"});
+  ASSERT_THAT(sshd.Read("id_operator"), HasSubstr("BEGIN EC PRIVATE KEY"));
+  sshd.Authorize({"id_operator"});
+  Play(sshd.Config({"id_operator"}), "echo hello");
+  EXPECT_EQ(seen.end.reason, "");
+  EXPECT_EQ(seen.got, "hello\n");
+}
+
 TEST_P(SshKeyTest, LogsInWithTheAgent) {
   SshdRig& sshd = Server();
   std::string socket = sshd.Path("agent");
