@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "configs/setting_strength.h"
+#include "configs/setting_sources.h"
 #include "configs/settings_table.h"
 
 namespace hvd {

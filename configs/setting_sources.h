@@ -10,12 +10,17 @@
 #include <vector>
 
 #include "configs/option_parser.h"
-#include "configs/setting_strength.h"
 #include "configs/settings_table.h"
 #include "configs/yaml_file.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
+
+// Precedence of the sources of a setting.
+
+// Weakest first. A standing file applies to all jobs (config_files.h), kFile is that of
+// --config-file.
+enum class Strength { kDefault, kStandingFile, kFile, kVariable, kFlag };
 
 // The value of an environment variable, or nothing when it is unset.
 using EnvLookup = std::function<std::optional<std::string>(const char*)>;

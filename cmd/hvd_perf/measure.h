@@ -35,7 +35,7 @@ struct Options {
   bool pin = false;             // this rank to the allowed core of its number
   bool json = false;
   bool cuda = false;               // see cuda_perf.h
-  std::vector<std::string> steps;  // see cuda_steps.h
+  std::vector<std::string> steps;  // see cuda_perf.cc
   bool verify = false;  // every element of every round, in a loop of its own that is not timed
   int loops = 5;        // the median of so many
   int most_rounds = 1 << 30;  // of a loop; by size it may be fewer

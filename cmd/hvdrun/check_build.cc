@@ -13,7 +13,6 @@
 
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/channels/bundle/install_paths.h"
-#include "launcher/channels/bundle/package_sources.h"
 #include "runtime/trace/chrome_text.h"
 
 namespace hvd {

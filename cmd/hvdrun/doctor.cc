@@ -8,7 +8,6 @@
 #include "configs/command_line.h"
 #include "discovery/host_selection.h"
 #include "launcher/channels/bundle/install_paths.h"
-#include "launcher/channels/bundle/package_sources.h"
 #include "launcher/channels/factory/settings_channel_factory.h"
 #include "launcher/doctor/report/host_facts.h"
 #include "launcher/driver/network_settings.h"

@@ -13,7 +13,6 @@
 #include "discovery/ask_all.h"
 #include "discovery/host_selection.h"
 #include "discovery/this_machine.h"
-#include "launcher/elastic_hosts/first_answer.h"
 #include "launcher/elastic_hosts/make_host_watch.h"
 #include "launcher/output/output.h"
 #include "runtime/base/env.h"

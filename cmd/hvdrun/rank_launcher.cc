@@ -14,7 +14,6 @@
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
 #include "launcher/external/mpi/ask_program.h"
-#include "launcher/external/mpi/jsrun_command.h"
 #include "launcher/external/mpi/mpi_command.h"
 #include "launcher/external/mpi/mpi_flavor.h"
 #include "launcher/output/output.h"

@@ -1,7 +1,7 @@
 #include "discovery/allocations/task_check.h"
 
 #include "configs/message_text.h"
-#include "discovery/allocations/slurm_step.h"
+#include "discovery/allocations/slurm_allocation.h"
 #include "runtime/base/text/number_text.h"
 
 namespace hvd {

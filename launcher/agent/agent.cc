@@ -23,7 +23,6 @@
 #include "launcher/agent/trace_collector.h"
 #include "launcher/agent/worker_generations.h"
 #include "launcher/agent/workers/binding.h"
-#include "launcher/agent/workers/machine_part.h"
 #include "launcher/agent/workers/master_port.h"
 #include "launcher/agent/workers/torch_version.h"
 #include "launcher/agent/workers/worker_gpus.h"

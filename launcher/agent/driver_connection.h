@@ -1,30 +1,119 @@
 // DriverConnection: an agent's stream to its driver. Sends messages and output as the driver grants
 // credit. When the connection is lost and the driver may come back (resume_listener.h), the stream
-// continues over the next connection; until then output is kept, up to a limit (driver_absence.h).
+// continues over the next connection; until then output is kept, up to a limit.
 //
 // One thread, that of the io_context; the owner is called from it, and outlives this object.
 #ifndef HVD_LAUNCHER_AGENT_DRIVER_CONNECTION_H_
 #define HVD_LAUNCHER_AGENT_DRIVER_CONNECTION_H_
 
+#include <algorithm>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "launcher/agent/driver_absence.h"
-#include "launcher/agent/kept_output.h"
 #include "launcher/agent/resume_listener.h"
 #include "launcher/overlay/dial/sealed_pump.h"
 #include "launcher/process/byte_pump.h"
 #include "launcher/wire/messages.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/net/stream.h"
 
 namespace hvd {
+
+// KeptOutput: output of workers that hvdrun may not have printed yet, kept by the agent for a
+// driver that takes over. Positions in a worker's stream are in bytes since it started. Pure.
+class KeptOutput {
+ public:
+  // Call before the first Add; otherwise nothing is kept.
+  void Enable() { enabled_ = true; }
+
+  // The two pieces follow each other.
+  void Add(uint32_t rank, OutputStream stream, std::string_view first, std::string_view second);
+  // Output up to there has been printed. A smaller position than before changes nothing.
+  void NotePrinted(const OutputPrinted& printed);
+  // Everything that was not printed, in order of arrival.
+  void ForEach(const std::function<void(uint32_t rank, OutputStream stream,
+                                        std::string_view bytes)>& take) const;
+  // Bytes that are kept, also those that wait for older ones to be printed.
+  size_t bytes() const { return bytes_; }
+
+ private:
+  using Writer = std::pair<uint32_t, OutputStream>;
+  struct Piece {
+    Writer writer;
+    uint64_t begin = 0;
+    std::string bytes;
+  };
+  struct Place {
+    uint64_t end = 0, printed = 0;
+  };
+
+  bool enabled_ = false;
+  std::deque<Piece> pieces_;
+  std::map<Writer, Place> places_;
+  size_t bytes_ = 0;
+};
+
+// DriverAbsence: the decisions of an agent while it has no connection to its driver, or receives
+// nothing over it: how long the driver may stay away, how much output of the workers is kept for
+// it, and when silence means that it is lost. Pure: the time is passed in.
+class DriverAbsence {
+ public:
+  // Bytes that workers may print while there is no connection; then they block.
+  static constexpr size_t kMostHeldBytes = 1024 * 1024;
+  // Limit of the wait for the driver in a job that is already ending.
+  static constexpr Duration kEndingGrace = std::chrono::seconds(5);
+
+  // How long the driver may stay away; 0: a lost connection ends the job here.
+  void set_grace(Duration grace) { grace_ = grace; }
+  // The driver has begun to end the job.
+  void NoteEnding() { ending_ = true; }
+  // The workers are stopped, and so is the driver: its silence means nothing.
+  void set_paused(bool paused) { paused_ = paused; }
+  // How long the driver may be silent; 0: no limit.
+  void set_silence_limit(Duration limit) { silence_limit_ = limit; }
+
+  bool away() const { return away_; }
+  // The connection is lost. False: it was lost already. True: the driver may come back within
+  // grace().
+  bool Begin() {
+    held_bytes_ = away_ ? held_bytes_ : 0;
+    return !std::exchange(away_, true);
+  }
+  Duration grace() const { return ending_ ? std::min(grace_, kEndingGrace) : grace_; }
+  // The driver is back.
+  void End() { away_ = false; }
+  // The driver will not come back: output is dropped from now on.
+  void GiveUp() { over_ = true; }
+  bool over() const { return over_; }
+
+  // Output that is kept for the driver.
+  void NoteOutput(size_t bytes) { held_bytes_ += away_ ? bytes : 0; }
+  // Workers may print although nothing can be sent.
+  bool HasRoom() const { return over_ || (away_ && held_bytes_ < kMostHeldBytes); }
+
+  // The driver has been silent for too long on a connection that seems to work.
+  bool IsSilent(TimePoint last_heard, TimePoint now) const {
+    return silence_limit_ > Duration::zero() && !paused_ && now - last_heard >= silence_limit_;
+  }
+  Duration silence_limit() const { return silence_limit_; }
+
+ private:
+  Duration grace_{}, silence_limit_{};
+  bool away_ = false, over_ = false, ending_ = false, paused_ = false;
+  size_t held_bytes_ = 0;  // since the connection was lost
+};
 
 class DriverConnectionOwner {
  public:

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "launcher/live/traced_rank.h"
+#include "launcher/live/recorder_reader.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
 #include "runtime/segment/mapped_page.h"

@@ -13,7 +13,6 @@
 
 #include "launcher/doctor/examined_hosts.h"
 #include "launcher/doctor/pair_measurements.h"
-#include "launcher/doctor/probe_directories.h"
 #include "launcher/doctor/probed_hosts.h"
 #include "launcher/doctor/report/doctor_report.h"
 #include "launcher/job/host_records/host_stages.h"

@@ -8,6 +8,7 @@
 #include <asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,28 @@ class HostWatch {
 
 // Creates a watch, which must be destroyed before the io_context.
 using HostWatchMaker = std::function<std::unique_ptr<HostWatch>(asio::io_context&)>;
+
+// AnswerHistory: filters a host source's answers for changes. Pure.
+
+// An error of the source. Successive errors of one kind are reported once, even if their sentences
+// differ (for instance by a time).
+struct SourceTrouble {
+  std::string kind;
+  std::string sentence;
+  bool hopeless = false;  // as in HostAnswer
+};
+
+class AnswerHistory {
+ public:
+  // The answer to pass to on_answer; nothing if unchanged.
+  std::optional<HostAnswer> Good(std::vector<HostSlots> hosts);
+  std::optional<HostAnswer> Bad(const SourceTrouble& trouble);
+
+ private:
+  bool answered_ = false;  // there was a valid answer
+  std::vector<HostSlots> hosts_;
+  std::string trouble_kind_;
+};
 
 }  // namespace hvd
 

@@ -12,11 +12,9 @@
 #include <vector>
 
 #include "discovery/host_spec.h"
-#include "launcher/elastic_hosts/answer_history.h"
 #include "launcher/elastic_hosts/host_watch.h"
 #include "launcher/elastic_hosts/named_hosts.h"
 #include "launcher/elastic_hosts/off_loop.h"
-#include "launcher/elastic_hosts/watch_parts.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 

@@ -1,16 +1,23 @@
 #include "launcher/elastic_hosts/make_host_watch.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
-#include "launcher/elastic_hosts/fixed_watch.h"
 #include "launcher/elastic_hosts/hostfile_watch.h"
+#include "launcher/elastic_hosts/named_hosts.h"
 #include "launcher/elastic_hosts/script_watch.h"
-#include "launcher/elastic_hosts/watch_parts.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
+
+void FixedWatch::Start(std::function<void(const HostAnswer&)> on_answer) {
+  named_.Resolve(specs_, [on_answer = std::move(on_answer)](std::vector<HostSlots> hosts) {
+    on_answer({std::move(hosts), ""});
+  });
+}
+
 namespace {
 
 using Source = HostWatchPlan::Source;
@@ -110,6 +117,17 @@ std::unique_ptr<HostWatch> MakeHostWatch(asio::io_context& io, const Settings& s
     case Source::kNames: break;
   }
   return std::make_unique<FixedWatch>(io, plan.specs, parts);
+}
+
+HostAnswer FirstAnswer(asio::io_context& io, HostWatch& watch) {
+  std::optional<HostAnswer> first;
+  io.restart();  // it may have run out of work before
+  watch.Start([&](const HostAnswer& answer) {
+    if (!first) first = answer;
+  });
+  while (!first && io.run_one() > 0) continue;
+  watch.Stop();
+  return first.value_or(HostAnswer{{}, "the source of hosts gave no answer"});
 }
 
 }  // namespace hvd

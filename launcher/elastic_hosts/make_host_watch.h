@@ -10,12 +10,29 @@
 
 #include "configs/settings.h"
 #include "discovery/host_selection.h"
+#include "discovery/host_spec.h"
 #include "launcher/elastic_hosts/host_watch.h"
+#include "launcher/elastic_hosts/named_hosts.h"
 #include "launcher/elastic_hosts/script_watch.h"
 #include "launcher/process/local_family.h"
 #include "runtime/base/status.h"
 
 namespace hvd {
+
+// FixedWatch: the hosts of -H, or this machine; answers once.
+class FixedWatch final : public HostWatch {
+ public:
+  FixedWatch(asio::io_context& io, std::vector<HostSpec> specs, const WatchParts& parts)
+      : named_(io, parts), specs_(std::move(specs)) {}
+  ~FixedWatch() override { Stop(); }
+
+  void Start(std::function<void(const HostAnswer&)> on_answer) override;
+  void Stop() override { named_.Forget(); }
+
+ private:
+  NamedHosts named_;
+  std::vector<HostSpec> specs_;
+};
 
 // The source and what it watches. A plain value.
 struct HostWatchPlan {
@@ -46,6 +63,11 @@ struct HostWatchProcess {
 std::unique_ptr<HostWatch> MakeHostWatch(asio::io_context& io, const Settings& settings,
                                          const HostWatchPlan& plan, const SelectionFacts& facts,
                                          const HostWatchProcess& process);
+
+// Blocks for the first answer of a host source, as long as the source takes (all have their own
+// limits), then stops the watch. `io` is the
+// watch's and runs nothing else meanwhile.
+HostAnswer FirstAnswer(asio::io_context& io, HostWatch& watch);
 
 }  // namespace hvd
 

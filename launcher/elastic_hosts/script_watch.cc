@@ -1,5 +1,13 @@
 #include "launcher/elastic_hosts/script_watch.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,12 +16,176 @@
 #include "configs/message_text.h"
 #include "discovery/discovered_hosts.h"
 #include "discovery/words.h"
-#include "launcher/elastic_hosts/answer_history.h"
-#include "launcher/elastic_hosts/script_run.h"
+#include "launcher/elastic_hosts/host_watch.h"
 #include "launcher/output/text/phrases.h"
+#include "launcher/process/process_tree.h"
+#include "launcher/process/spawn.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
+namespace {
+
+constexpr size_t kMostSaid = 4096;
+// Processes that the script left in the background may hold its pipes for ever.
+constexpr auto kLastWords = std::chrono::milliseconds(200);
+
+// In the script's process group is a guardian that ends the group when it reads the end of its
+// stdin: when we close our side, and also when we are killed. The script itself has no stdin.
+constexpr const char* kGuarded =
+    "exec 3<&0 </dev/null; "
+    "(read -r _ <&3; kill -s KILL -- -$$) >/dev/null 2>&1 & "
+    "exec 3<&-; exec /bin/sh -c \"$1\"";
+
+struct PipePair {
+  UniqueFd read, write;
+};
+
+bool MakePipe(PipePair& made) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  made.read.Reset(ends[0]);
+  made.write.Reset(ends[1]);
+  return true;
+}
+
+ProcessEnd FromWaitStatus(int status) {
+  if (WIFSIGNALED(status)) return {true, WTERMSIG(status)};
+  return {false, WEXITSTATUS(status)};
+}
+
+}  // namespace
+
+ScriptRun::ScriptRun(asio::io_context& io, std::shared_ptr<LocalFamily> family, ScriptLimits limits,
+                     std::function<void(ScriptOutcome)> done)
+    : io_(io),
+      family_(std::move(family)),
+      limits_(limits),
+      done_(std::move(done)),
+      child_signal_(io, SIGCHLD),
+      limit_(io) {}
+
+ScriptRun::~ScriptRun() {
+  EndProcesses();
+  // A pump that has a handler on its way must not go before it.
+  for (std::unique_ptr<BytePump>* pump : {&output_, &errors_}) {
+    if (!*pump) continue;
+    (*pump)->Close();
+    asio::post(io_, [kept = std::shared_ptr<BytePump>(std::move(*pump))] {});
+  }
+}
+
+void ScriptRun::Start(const Script& script) {
+  PipePair out, err, guard;
+  if (!MakePipe(out) || !MakePipe(err) || !MakePipe(guard)) {
+    outcome_.reason = std::string("no pipe could be made: ") + std::strerror(errno);
+    return Finish(How::kNotStarted);
+  }
+  WaitForChild();
+  const SpawnRequest request{
+      {"/bin/sh", "-c", kGuarded, "hvdrun", script.command}, script.environment, script.directory};
+  const SpawnOutcome child =
+      SpawnProgram(request, {guard.read.get(), out.write.get(), err.write.get()});
+  if (child.pid == 0) {
+    outcome_.reason = child.reason;
+    return Finish(How::kNotStarted);
+  }
+  pid_ = child.pid;
+  family_->Add(pid_);
+  guard_ = std::move(guard.write);
+  output_ = Reader(
+      std::move(out.read), [this](std::string_view bytes) { OnOutput(bytes); }, output_ended_);
+  errors_ = Reader(
+      std::move(err.read),
+      [this](std::string_view bytes) {
+        outcome_.said.append(bytes);
+        if (outcome_.said.size() > 2 * kMostSaid)
+          outcome_.said.erase(0, outcome_.said.size() - kMostSaid);
+      },
+      errors_ended_);
+  limit_.expires_after(limits_.time);
+  limit_.async_wait([this, here = std::weak_ptr(here_)](const asio::error_code& error) {
+    if (!error && !here.expired()) Finish(How::kTooSlow);
+  });
+}
+
+std::unique_ptr<BytePump> ScriptRun::Reader(UniqueFd end,
+                                            std::function<void(std::string_view)> on_bytes,
+                                            bool& ended) {
+  const std::weak_ptr here = here_;
+  return std::make_unique<BytePump>(
+      io_, std::move(end), UniqueFd(),
+      BytePumpHandlers{[here, on_bytes = std::move(on_bytes)](std::string_view bytes) {
+                         if (!here.expired()) on_bytes(bytes);
+                       },
+                       [] {},
+                       [this, here, &ended] {
+                         if (here.expired()) return;
+                         ended = true;
+                         EndIfOver();
+                       }});
+}
+
+void ScriptRun::OnOutput(std::string_view bytes) {
+  if (finished_) return;
+  outcome_.output.append(bytes.substr(0, limits_.output + 1 - outcome_.output.size()));
+  if (outcome_.output.size() > limits_.output) Finish(How::kTooMuch);
+}
+
+void ScriptRun::WaitForChild() {
+  child_signal_.async_wait([this, here = std::weak_ptr(here_)](const asio::error_code& error, int) {
+    if (error || here.expired()) return;
+    family_->Reap();
+    WaitForChild();
+    EndIfOver();
+  });
+}
+
+// Over is when the script is reaped and has printed its last words.
+void ScriptRun::EndIfOver() {
+  if (finished_ || pid_ == 0) return;
+  family_->Reap();
+  const std::optional<int> status = family_->StatusOf(pid_);
+  if (!status) return;
+  outcome_.end = FromWaitStatus(*status);
+  if ((output_ended_ && errors_ended_) || last_words_) return Finish(How::kExited);
+  limit_.expires_after(kLastWords);
+  limit_.async_wait([this, here = std::weak_ptr(here_)](const asio::error_code& error) {
+    if (error || here.expired()) return;
+    last_words_ = true;
+    EndIfOver();
+  });
+}
+
+void ScriptRun::Finish(How how) {
+  if (finished_) return;
+  finished_ = true;
+  outcome_.how = how;
+  EndProcesses();
+  limit_.cancel();
+  child_signal_.cancel();
+  if (output_) output_->Close();
+  if (errors_) errors_->Close();
+  asio::post(io_, [this, here = std::weak_ptr(here_)] {
+    if (here.expired()) return;
+    const auto done = std::move(done_);  // which may end this object
+    done(std::move(outcome_));
+  });
+}
+
+void ScriptRun::EndProcesses() {
+  if (pid_ != 0) {
+    // Until it is reaped the number is the script's. Some of it may have left the process group.
+    if (!family_->StatusOf(pid_)) {
+      const std::vector<ProcessInfo> below = DescendantsOf(pid_, ListProcesses());
+      ::kill(-pid_, SIGKILL);
+      for (const ProcessInfo& process : below) SignalProcess(process, SIGKILL);
+    }
+    family_->Remove(pid_);
+    pid_ = 0;
+  }
+  guard_.Reset();
+}
+
 namespace {
 
 using How = ScriptOutcome::How;

@@ -13,13 +13,18 @@
 #include <functional>
 #include <vector>
 
-#include "launcher/live/traced_rank.h"
 #include "launcher/wire/messages.h"
 #include "runtime/base/clock.h"
 #include "runtime/segment/mapped_page.h"
 #include "runtime/trace/tick_clock.h"
 
 namespace hvd {
+
+// A rank of a generation on this host whose trace ring is read.
+struct TracedRank {
+  uint32_t worker = 0, rank = 0, local_rank = 0;
+  int pid = 0;  // of its process
+};
 
 class RecorderReader {
  public:

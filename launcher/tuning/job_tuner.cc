@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "launcher/tuning/trial_records.h"
+#include "launcher/tuning/tuning_log.h"
 #include "launcher/tuning/tuning_report.h"
 #include "runtime/base/log.h"
 #include "runtime/base/output_file.h"

@@ -154,7 +154,7 @@ struct SignalWorker {
   int32_t signal = 0;
 };
 // hvdrun got a warning signal (SIGUSR1, SIGUSR2): forward it to the process of each rank that
-// handles it (signal_receiver.h). Answered by SignalForwarded.
+// handles it (worker_signals.h). Answered by SignalForwarded.
 struct ForwardSignal {
   uint32_t number = 0;  // from 1
   int32_t signal = 0;

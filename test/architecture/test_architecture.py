@@ -55,7 +55,7 @@ ADDRESSES = {
     r"mpi\.h": ["runtime/backends/mpi/", "test/bench/", "cmd/hvd_perf/"],
     r"gloo/": ["runtime/backends/gloo/", "test/bench/"],
     r"openssl/": ["runtime/net/mesh/mesh_handshake.cc", "runtime/net/sealed_records.cc",
-                  "discovery/ssh_key.cc", "launcher/channels/bundle/packing.cc",
+                  "discovery/ssh_key.cc", "launcher/channels/bundle/bundle.cc",
                   "launcher/external/adopt/record_seal.cc", "launcher/channels/ssh/keys/private_key.cc"],
     r"libssh2": ["launcher/channels/ssh/ssh_session.cc"],
     r"cuda": ["runtime/device/", "runtime/backends/nccl/", "runtime/backends/cuda/"],

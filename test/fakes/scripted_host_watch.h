@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/elastic_hosts/answer_history.h"
 #include "launcher/elastic_hosts/host_watch.h"
 
 namespace hvd {

@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "launcher/agent/environment/worker_env.h"
-#include "launcher/agent/workers/machine_part.h"
 
 namespace hvd {
 

@@ -2,6 +2,8 @@
 #ifndef HVD_LAUNCHER_AGENT_WORKERS_WORKER_GPUS_H_
 #define HVD_LAUNCHER_AGENT_WORKERS_WORKER_GPUS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +13,17 @@
 #include "launcher/wire/messages.h"
 
 namespace hvd {
+
+// One of `parts` equal, consecutive parts of the machine's CPUs or GPUs; if there are more agents
+// than items, some get the same item. Pure.
+template <typename Item>
+std::vector<Item> PartOfMachine(const std::vector<Item>& all, uint32_t part, uint32_t parts) {
+  const size_t count = all.size();
+  if (parts <= 1 || count == 0) return all;
+  if (count < parts) return {all[part % count]};
+  const auto at = [&](size_t i) { return all.begin() + static_cast<ptrdiff_t>(count * i / parts); };
+  return {at(part), at(part + size_t{1})};
+}
 
 // Looks at the host, but only where --gpus or --bind-to asks for it.
 std::vector<GpuDevice> GpusFor(const StartJob& start);

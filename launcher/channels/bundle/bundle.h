@@ -5,11 +5,20 @@
 #define HVD_LAUNCHER_CHANNELS_BUNDLE_BUNDLE_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/status.h"
 
 namespace hvd {
+
+// SHA-256 in 64 hexadecimal digits, as sha256sum prints it. Pure.
+std::string Sha256Hex(std::string_view bytes);
+
+// The GNU build id of a program or library (64-bit ELF in this machine's byte order), in
+// hexadecimal; empty: linked without one. Pure. kInvalidArgument: not such an ELF
+// file, or its loaded part is truncated.
+Result<std::string> ElfBuildId(std::string_view bytes);
 
 // The build that `executable` belongs to, as 32 hexadecimal digits: a hash over the names of its
 // files, the contents of the Python package, and the linker's build ids of programs and libraries,

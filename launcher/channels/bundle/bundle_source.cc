@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "configs/message_text.h"
-#include "launcher/channels/bundle/packing.h"
+#include "launcher/channels/bundle/bundle.h"
 #include "launcher/channels/bundle/remote_script.h"
 #include "launcher/channels/command_channel.h"
 #include "launcher/output/text/phrases.h"

@@ -1,7 +1,8 @@
-// The command by which mpirun starts a process for each rank of a plan. Pure.
+// The commands by which mpirun, and jsrun of LSF, start a process for each rank of a plan. Pure.
 #ifndef HVD_LAUNCHER_EXTERNAL_MPI_MPI_COMMAND_H_
 #define HVD_LAUNCHER_EXTERNAL_MPI_MPI_COMMAND_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,17 @@ Result<std::vector<std::string>> SplitMpiArgs(const std::string& said, const std
 Result<std::vector<std::string>> MpiCommand(const std::string& program, const MpiVersion& version,
                                             const Plan& plan, const Settings& settings,
                                             const std::vector<std::string>& process);
+
+// jsrun's file of resource sets: each rank on its host, with an equal contiguous share of the CPUs,
+// and all GPUs and memory. `cpus`: of each host, by number; if fewer than ranks, some ranks share a
+// CPU.
+std::string ResourceFile(const Plan& plan, const std::vector<uint32_t>& cpus);
+
+// `resource_file`: its path; replaced by --binding-args.
+Result<std::vector<std::string>> JsrunCommand(const std::string& program,
+                                              const std::string& resource_file,
+                                              const Settings& settings,
+                                              const std::vector<std::string>& process);
 
 }  // namespace hvd
 

@@ -19,8 +19,6 @@
 #include <future>
 #include <memory>
 
-#include "launcher/elastic_hosts/first_answer.h"
-#include "launcher/elastic_hosts/fixed_watch.h"
 #include "launcher/elastic_hosts/hostfile_watch.h"
 #include "launcher/elastic_hosts/make_host_watch.h"
 #include "launcher/elastic_hosts/script_watch.h"

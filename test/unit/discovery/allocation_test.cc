@@ -4,12 +4,12 @@
 
 #include <map>
 
-#include "discovery/allocations/counts.h"
 #include "discovery/allocations/find_allocation.h"
 #include "discovery/allocations/kubernetes_allocation.h"
 #include "discovery/allocations/node_group.h"
 #include "discovery/allocations/slurm_allocation.h"
 #include "discovery/allocations/slurm_job.h"
+#include "discovery/allocations/slurm_nodes.h"
 #include "discovery/allocations/task_check.h"
 
 namespace hvd {

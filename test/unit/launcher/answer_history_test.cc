@@ -1,6 +1,6 @@
-#include "launcher/elastic_hosts/answer_history.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/elastic_hosts/host_watch.h"
 
 namespace hvd {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/agent/workers/machine_part.h"
+#include "launcher/agent/workers/worker_gpus.h"
 
 namespace hvd {
 namespace {

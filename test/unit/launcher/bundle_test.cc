@@ -1,4 +1,6 @@
 // The bundle, as far as it is pure: the ids read from programs, the script's input and its words.
+#include "launcher/channels/bundle/bundle.h"
+
 #include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +8,6 @@
 #include <cstring>
 
 #include "launcher/channels/bundle/bundle_source.h"
-#include "launcher/channels/bundle/elf_file.h"
-#include "launcher/channels/bundle/packing.h"
 #include "launcher/channels/bundle/remote_script.h"
 
 namespace hvd {

@@ -1,7 +1,7 @@
 // The decisions of an agent while its driver is away or silent.
-#include "launcher/agent/driver_absence.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/agent/driver_connection.h"
 
 namespace hvd {
 namespace {

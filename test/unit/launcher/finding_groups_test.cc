@@ -1,6 +1,6 @@
-#include "launcher/doctor/findings/finding_groups.h"
-
 #include <gtest/gtest.h>
+
+#include "launcher/doctor/findings/host_findings.h"
 
 namespace hvd {
 namespace {

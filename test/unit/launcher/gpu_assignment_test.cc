@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/agent/workers/machine_part.h"
 #include "launcher/agent/workers/worker_gpus.h"
 
 namespace hvd {

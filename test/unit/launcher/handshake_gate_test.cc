@@ -1,7 +1,7 @@
-#include "launcher/channels/ssh/handshake_gate.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "launcher/channels/ssh/ssh_hub.h"
 
 namespace hvd {
 namespace {

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <string>
 
-#include "launcher/channels/bundle/package_sources.h"
 #include "test/fakes/temporary_folder.h"
 
 namespace hvd {

@@ -1,9 +1,9 @@
 // What an agent keeps for a driver that takes over.
-#include "launcher/agent/kept_output.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "launcher/agent/driver_connection.h"
 
 namespace hvd {
 namespace {

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/external/mpi/jsrun_command.h"
 #include "launcher/external/mpi/launcher_run.h"
 #include "launcher/external/mpi/mpi_command.h"
 #include "launcher/external/mpi/mpi_flavor.h"

@@ -1,8 +1,8 @@
 // The output of workers in whole lines, and prompts without a line end.
-#include "launcher/agent/workers/output_lines.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "launcher/agent/workers/worker_streams.h"
 
 namespace hvd {
 namespace {

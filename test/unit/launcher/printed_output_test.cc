@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/kept_output.h"
+#include "launcher/agent/driver_connection.h"
 #include "launcher/output/screen_text.h"
 #include "runtime/base/unique_fd.h"
 

@@ -1,8 +1,7 @@
-#include "launcher/doctor/probe_directories.h"
-
 #include <gtest/gtest.h>
 
 #include "launcher/agent/inspection/pair_probe.h"
+#include "launcher/doctor/probed_hosts.h"
 
 namespace hvd {
 namespace {

@@ -14,7 +14,6 @@
 
 #include "launcher/overlay/relay/relay_end.h"
 #include "launcher/overlay/relay/relay_plan.h"
-#include "launcher/overlay/relay/relay_probe.h"
 #include "launcher/overlay/relay/relay_switch.h"
 #include "runtime/net/mesh/mesh_address.h"
 #include "runtime/net/mesh/mesh_connector.h"

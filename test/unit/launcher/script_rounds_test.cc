@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "launcher/stall/guest_ranks.h"
 #include "launcher/stall/script_progress.h"
+#include "launcher/stall/silence_watch.h"
 
 namespace hvd {
 namespace {

@@ -1,11 +1,11 @@
 // Which process of a worker gets a signal that warns.
-#include "launcher/agent/workers/signal_receiver.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <set>
+
+#include "launcher/agent/workers/worker_signals.h"
 
 namespace hvd {
 namespace {

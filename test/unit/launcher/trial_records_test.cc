@@ -1,5 +1,3 @@
-#include "launcher/tuning/trial_records.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "launcher/tuning/tuned_axes.h"
+#include "launcher/tuning/tuning_log.h"
 #include "runtime/trace/rank_events.h"
 
 namespace hvd {

@@ -1,4 +1,4 @@
-#include "launcher/elastic_hosts/answer_history.h"
+#include "launcher/elastic_hosts/host_watch.h"
 
 #include <utility>
 
