@@ -37,7 +37,7 @@ class Flattening {
     }
     return Status::Ok();
   }
-  Flat Take() { return std::move(flat_); }
+  Flat Release() { return std::move(flat_); }
 
  private:
   Status AddValue(const YAML::Node& value, const std::string& path, const YAML::Mark& at,
@@ -75,7 +75,7 @@ Result<Flat> Parse(std::string_view text, const std::string& name, YamlLists lis
     if (!root.IsMap()) return ErrorAt(name, root.Mark(), "expected sections such as 'logging:'");
     Flattening flattening(name, lists);
     HVD_RETURN_IF_ERROR(flattening.Add(root, "", 0));
-    return flattening.Take();
+    return flattening.Release();
   } catch (const YAML::Exception& error) {
     return ErrorAt(name, error.mark, Printable(error.msg, kMaxMessage));  // it may quote the file
   }

@@ -49,7 +49,7 @@ class Hosts {
     return Status::Ok();
   }
 
-  std::vector<HostSpec> Take() {
+  std::vector<HostSpec> Release() {
     std::vector<HostSpec> specs;
     for (Printed& host : hosts_) {
       if (host.usable) specs.push_back(std::move(host.spec));
@@ -103,7 +103,7 @@ Result<std::vector<HostSpec>> ParseDiscoveredHosts(std::string_view text,
           Format("line {} ({}): {}", lines.number(), Quoted(Trimmed(*line)), status.message()));
     }
   }
-  return hosts.Take();
+  return hosts.Release();
 }
 
 std::vector<HostSlots> HostsByName(const std::vector<HostSpec>& specs, const MachineFacts& facts) {

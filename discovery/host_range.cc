@@ -136,7 +136,7 @@ Result<std::vector<std::string>> ExpandHostRange(std::string_view pattern, size_
   return names;
 }
 
-std::string_view TakeListItem(std::string_view& list, bool& last) {
+std::string_view PopListItem(std::string_view& list, bool& last) {
   size_t depth = 0;
   size_t end = 0;
   for (; end < list.size() && (list[end] != ',' || depth > 0); ++end) {

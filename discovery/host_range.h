@@ -21,7 +21,7 @@ Result<std::vector<std::string>> ExpandHostRange(std::string_view pattern,
 
 // Removes and returns the part of `list` before its first comma outside of brackets. `last`: no
 // comma followed.
-std::string_view TakeListItem(std::string_view& list, bool& last);
+std::string_view PopListItem(std::string_view& list, bool& last);
 
 }  // namespace hvd
 

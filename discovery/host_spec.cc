@@ -45,7 +45,7 @@ Status SaidTwice(std::string_view what, std::string_view host) {
 }
 
 template <typename T>
-Status Take(Result<T> value, std::optional<T>& place) {
+Status Assign(Result<T> value, std::optional<T>& place) {
   if (!value.ok()) return value.status();
   place = std::move(*value);
   return Status::Ok();
@@ -76,17 +76,17 @@ Status AddWord(std::string_view word, std::string_view host, LineWords& said) {
   switch (known->key) {
     case Key::kSlots:
       if (said.slots) return SaidTwice("number of slots", host);
-      return Take(ParseSlots(value, word), said.slots);
+      return Assign(ParseSlots(value, word), said.slots);
     case Key::kMaxSlots:
       if (said.max_slots) return SaidTwice("limit of slots", host);
-      return Take(ParseSlots(value, word), said.max_slots);
+      return Assign(ParseSlots(value, word), said.max_slots);
     case Key::kUser:
       if (said.user) return SaidTwice("user", host);
       said.user = value;
       return CheckUser(value, word);
     case Key::kPort:
       if (said.port) return SaidTwice("port", host);
-      return Take(ParsePort(value, word), said.port);
+      return Assign(ParsePort(value, word), said.port);
   }
   return Status::Ok();
 }
@@ -155,7 +155,7 @@ Status AddHostLine(std::string_view line, Specs& specs) {
 Result<Specs> ParseHostList(std::string_view text) {
   Specs specs;
   for (bool last = false; !last;) {
-    std::string_view word = Trimmed(TakeListItem(text, last));
+    std::string_view word = Trimmed(PopListItem(text, last));
     Result<HostItem> item = ParseHostItem(word, false, kMaxHosts - specs.size());
     if (!item.ok()) return item.status();
     if (Status status = AddItem(*item, {}, word, specs); !status.ok()) return status;

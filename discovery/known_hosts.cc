@@ -75,15 +75,15 @@ std::optional<KnownHostMark> MarkOf(std::string_view word) {
 
 // Fills `entry`, or says why the line is none.
 std::string ParseLine(std::string_view line, KnownHost& entry) {
-  std::string_view names = TakeWord(line);
+  std::string_view names = PopWord(line);
   if (names.starts_with('@')) {
     std::optional<KnownHostMark> mark = MarkOf(names);
     if (!mark) return "has the unknown mark " + Quoted(names);
     entry.mark = *mark;
-    names = TakeWord(line);
+    names = PopWord(line);
   }
-  std::string_view type = TakeWord(line);
-  std::string_view base64 = TakeWord(line);
+  std::string_view type = PopWord(line);
+  std::string_view base64 = PopWord(line);
   if (base64.empty()) return "has no key";
   if (!names.starts_with('|')) {
     entry.names = names;

@@ -77,7 +77,7 @@ class Said {
     LineReader lines(output);
     while (std::optional<std::string_view> line = lines.Next()) {
       std::string_view rest = *line;
-      std::string key = Lowered(TakeWord(rest));
+      std::string key = Lowered(PopWord(rest));
       if (!key.empty()) values_[key].push_back(Trimmed(rest));
     }
   }

@@ -96,7 +96,7 @@ std::optional<std::string> SshAnswerFor(const std::string& name, const std::stri
   LineReader lines(answer);
   while (const std::optional<std::string_view> line = lines.Next()) {
     std::string_view value = *line;
-    const std::string_view keyword = TakeWord(value);
+    const std::string_view keyword = PopWord(value);
     const bool names_host = keyword == "host" || keyword == "hostname";
     if (names_host ? Trimmed(value) != other : value.find(other) != std::string_view::npos) {
       return std::nullopt;

@@ -23,7 +23,7 @@ std::string Lowered(std::string_view text) {
   return lower;
 }
 
-std::string_view TakeWord(std::string_view& line) {
+std::string_view PopWord(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
   std::string_view word = line.substr(0, line.find_first_of(kBlanks));
   line.remove_prefix(word.size());
@@ -32,7 +32,7 @@ std::string_view TakeWord(std::string_view& line) {
 
 std::vector<std::string_view> Words(std::string_view line) {
   std::vector<std::string_view> words;
-  for (std::string_view word = TakeWord(line); !word.empty(); word = TakeWord(line)) {
+  for (std::string_view word = PopWord(line); !word.empty(); word = PopWord(line)) {
     words.push_back(word);
   }
   return words;

@@ -18,7 +18,7 @@ std::string Lowered(std::string_view text);
 // Words separated by blanks.
 std::vector<std::string_view> Words(std::string_view line);
 // Removes and returns the first word of `line`; "": none.
-std::string_view TakeWord(std::string_view& line);
+std::string_view PopWord(std::string_view& line);
 
 // Counts the lines of a text from 1.
 class LineReader {

@@ -42,8 +42,8 @@ std::optional<std::string> JobIdAfter(const char* word, const std::vector<std::s
   return args[1];
 }
 
-// Takes the stream off descriptors 0 and 1, so that nothing can write into it by accident.
-UniqueFd TakeDescriptor(int fd) {
+// Moves the stream off descriptors 0 and 1, so that nothing can write into it by accident.
+UniqueFd MoveDescriptor(int fd) {
   UniqueFd taken(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ::dup2(null_fd.get(), fd);
@@ -71,8 +71,8 @@ int RunHere(const std::string& job_id, WardenLine warden, std::optional<SealedLi
   AgentOptions options;
   options.job_id = job_id;
   options.executable = OwnPath();
-  options.input = TakeDescriptor(STDIN_FILENO);
-  options.output = TakeDescriptor(STDOUT_FILENO);
+  options.input = MoveDescriptor(STDIN_FILENO);
+  options.output = MoveDescriptor(STDOUT_FILENO);
   if (line) {
     line->socket = std::move(options.output);
     options.line = std::move(line);
@@ -139,7 +139,7 @@ int Adopt(const std::vector<std::string>& args) {
   ::setsid();
   if (::chdir("/") != 0) return 1;
   CloseOtherDescriptors();
-  UniqueFd listener = TakeDescriptor(STDIN_FILENO);
+  UniqueFd listener = MoveDescriptor(STDIN_FILENO);
   ::dup2(STDIN_FILENO, STDOUT_FILENO);
   ::dup2(STDIN_FILENO, STDERR_FILENO);
   return RunAdoptingAgent(std::move(*options), std::move(listener));

@@ -65,14 +65,14 @@ Result<std::string> ReceiveParts(
     ViewClient& client, const std::function<void(const RingHead&, const std::string&)>& part) {
   for (;;) {
     std::string line, bytes;
-    while (!client.TakeLine(&line)) {
+    while (!client.PopLine(&line)) {
       if (Status came = client.Receive(kPatience); !came.ok()) return came;
     }
     Result<RingHead> head = ParseRingHead(line);
     if (!head.ok()) return head.status();
     if (head->end) return head->trouble;
     if (head->bytes > RingHead::kMostBytes) return InvalidArgument("a part is too large");
-    while (!client.TakeBytes(head->bytes, &bytes)) {
+    while (!client.PopBytes(head->bytes, &bytes)) {
       if (Status came = client.Receive(kPatience); !came.ok()) return came;
     }
     part(*head, bytes);

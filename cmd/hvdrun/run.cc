@@ -75,7 +75,7 @@ int PrintEnvironment(const DriverOptions& options) {
   const CpuAssignment kept(start.share.bind_to, cpus, local_size, NodesOfGpus(gpus, devices),
                            usable);
   WorkerShare share = kept.ShareOf(0);
-  share.gpu = AssignGpus(start, gpus, devices).Take(0, 0, kept.NodesOf(0));
+  share.gpu = AssignGpus(start, gpus, devices).Acquire(0, 0, kept.NodesOf(0));
   ExplainedEnvironment environment =
       ExplainWorkerEnvironment(start, 0, {"...", options.job_id}, PathsBeside(OwnPath()), share);
   return PrintText(PrintEnvText(environment));

@@ -23,7 +23,7 @@ std::string ViewOf(const DetachedJob& job) {
   Result<ViewClient> client = ViewClient::Ask(job.id, kAskTop);
   if (!client.ok()) return line;
   const TimePoint limit = SteadyNow() + kViewLimit;
-  while (!client->TakeLine(&line)) {
+  while (!client->PopLine(&line)) {
     const Status came = client->Receive(limit - SteadyNow());
     if (!came.ok()) return "";
   }

@@ -63,7 +63,7 @@ std::string ClockText(double time) {
 
 // The next view; the status of the connection where there is none.
 Result<JobView> Next(ViewClient& client, std::string* line) {
-  while (!client.TakeLine(line)) {
+  while (!client.PopLine(line)) {
     if (Status came = client.Receive(kPatience); !came.ok()) return came;
   }
   return ParseViewJson(*line);
@@ -116,7 +116,7 @@ int ShowTables(ViewClient& client) {
       if (event == TopScreen::Event::kNothing) ++idle_seconds;
       const bool silent = std::chrono::seconds(idle_seconds) > kPatience;
       if (came.code() != Code::kInProgress || silent) end = came;
-      while (client.TakeLine(&line)) {
+      while (client.PopLine(&line)) {
         const Result<JobView> view = ParseViewJson(line);
         if (!view.ok()) {
           end = view.status();

@@ -59,9 +59,9 @@ struct Switch {
 constexpr Switch kSwitches[] = {{"--json", &TraceArguments::json},
                                 {"--once", &TraceArguments::once}};
 
-// Takes one option, with its value from `rest` or behind "="; false: it is none.
-Result<bool> TakeOption(const std::string& word, std::vector<std::string>* rest,
-                        const std::vector<std::string>& known, TraceArguments* arguments) {
+// Parses one option, with its value from `rest` or behind "="; false: it is none.
+Result<bool> ParseOption(const std::string& word, std::vector<std::string>* rest,
+                         const std::vector<std::string>& known, TraceArguments* arguments) {
   const size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
   const std::string name = word.substr(0, equals);
   if (name.size() < 2 || name[0] != '-') return false;
@@ -100,7 +100,7 @@ Result<TraceArguments> ReadArguments(std::vector<std::string> words,
       options = false;
       continue;
     }
-    Result<bool> taken = options ? TakeOption(word, &words, known, &arguments) : Result(false);
+    Result<bool> taken = options ? ParseOption(word, &words, known, &arguments) : Result(false);
     if (!taken.ok()) return taken.status();
     if (!*taken) arguments.files.push_back(word);
   }

@@ -14,9 +14,9 @@ namespace {
 // "host slots queue processors"
 Status AddLine(std::string_view line, MachineList& list) {
   const std::string_view whole = Trimmed(line);
-  const std::string_view name = TakeWord(line);
+  const std::string_view name = PopWord(line);
   if (name.empty()) return Status::Ok();
-  const std::optional<uint32_t> slots = ParseWhole<uint32_t>(TakeWord(line));
+  const std::optional<uint32_t> slots = ParseWhole<uint32_t>(PopWord(line));
   return slots ? list.Add(name, *slots) : list.NoList(whole);
 }
 
@@ -34,7 +34,7 @@ Result<std::optional<Allocation>> FindGridEngineAllocation(const AllocationFacts
   while (std::optional<std::string_view> line = lines.Next()) {
     if (Status status = AddLine(*line, list); !status.ok()) return status;
   }
-  Result<std::vector<HostSpec>> hosts = list.Take();
+  Result<std::vector<HostSpec>> hosts = list.Finish();
   if (!hosts.ok()) return hosts.status();
   Allocation allocation;
   allocation.name = "Grid Engine job " + facts.env("JOB_ID").value_or("");

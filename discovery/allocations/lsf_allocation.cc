@@ -97,7 +97,7 @@ Result<CsmAllocation> ReadCsmAllocation(CsmNodes nodes, const std::string& node)
   for (const std::string& name : nodes.names) {
     if (Status added = list.Add(name, static_cast<uint32_t>(slots)); !added.ok()) return added;
   }
-  Result<std::vector<HostSpec>> hosts = list.Take();
+  Result<std::vector<HostSpec>> hosts = list.Finish();
   if (!hosts.ok()) return hosts.status();
   return CsmAllocation{std::move(*hosts), gpus > 0 ? "one per GPU" : "one per core"};
 }
@@ -114,14 +114,14 @@ Hosts HostsOfFile(const AllocationFacts& facts, const char* variable, const std:
   if (!text.ok()) return InvalidArgument(source + " " + text.status().message());
   MachineList list(source);
   HVD_RETURN_IF_ERROR(list.AddLines(*text));
-  return list.Take();
+  return list.Finish();
 }
 
 Hosts HostsOfList(const char* variable, const std::string& text, bool pairs) {
   MachineList list(std::string("LSF's variable ") + variable);
   const Status status = pairs ? list.AddPairs(text) : list.AddWords(text);
   if (!status.ok()) return status;
-  return list.Take();
+  return list.Finish();
 }
 
 // Nothing: LSF names no hosts. LSB_HOSTS is the last resort, because LSF cuts it in large jobs.

@@ -35,7 +35,7 @@ Status MachineList::Add(std::string_view name, uint32_t slots) {
 }
 
 Status MachineList::AddWords(std::string_view words) {
-  for (std::string_view name = TakeWord(words); !name.empty(); name = TakeWord(words)) {
+  for (std::string_view name = PopWord(words); !name.empty(); name = PopWord(words)) {
     if (Status status = Add(name, 1); !status.ok()) return status;
   }
   return Status::Ok();
@@ -50,15 +50,15 @@ Status MachineList::AddLines(std::string_view text) {
 }
 
 Status MachineList::AddPairs(std::string_view words) {
-  for (std::string_view name = TakeWord(words); !name.empty(); name = TakeWord(words)) {
-    const std::optional<uint32_t> slots = ParseWhole<uint32_t>(TakeWord(words));
+  for (std::string_view name = PopWord(words); !name.empty(); name = PopWord(words)) {
+    const std::optional<uint32_t> slots = ParseWhole<uint32_t>(PopWord(words));
     if (!slots) return NoList(name);
     if (Status status = Add(name, *slots); !status.ok()) return status;
   }
   return Status::Ok();
 }
 
-Result<std::vector<HostSpec>> MachineList::Take() {
+Result<std::vector<HostSpec>> MachineList::Finish() {
   if (hosts_.empty()) return InvalidArgument(source_ + " names no host, perhaps cut by a script");
   index_.clear();
   return std::move(hosts_);

@@ -30,7 +30,7 @@ class MachineList {
   Status NoList(std::string_view text) const;
 
   // In order of first appearance. kInvalidArgument if empty.
-  Result<std::vector<HostSpec>> Take();
+  Result<std::vector<HostSpec>> Finish();
 
  private:
   std::string source_;

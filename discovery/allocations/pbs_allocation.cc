@@ -21,7 +21,7 @@ Result<std::optional<Allocation>> FindPbsAllocation(const AllocationFacts& facts
   if (!text.ok()) return InvalidArgument(source + " " + text.status().message());
   MachineList list(source);
   HVD_RETURN_IF_ERROR(list.AddLines(*text));
-  Result<std::vector<HostSpec>> hosts = list.Take();
+  Result<std::vector<HostSpec>> hosts = list.Finish();
   if (!hosts.ok()) return hosts.status();
   Allocation allocation;
   allocation.name = id.empty() ? "the PBS job" : "PBS job " + id;

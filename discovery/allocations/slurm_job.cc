@@ -14,7 +14,7 @@ namespace {
 // The value of "Name=value" among the words of a record; "" when there is none.
 std::string_view FieldOf(std::string_view record, std::string_view name) {
   for (std::string_view rest = record; !rest.empty();) {
-    const std::string_view word = TakeWord(rest);
+    const std::string_view word = PopWord(rest);
     if (word.size() > name.size() && word.starts_with(name) && word[name.size()] == '=')
       return word.substr(name.size() + 1);
     if (word.empty()) break;

@@ -12,7 +12,7 @@ Result<std::vector<std::string>> ParseSlurmNodes(std::string_view list, size_t l
   constexpr const char* kNoList = "is no list of nodes";
   std::vector<std::string> names;
   for (bool last = false; !last;) {
-    const std::string_view item = TakeListItem(list, last);
+    const std::string_view item = PopListItem(list, last);
     Result<HostItem> host = ParseHostItem(item, false, limit - names.size());
     if (!host.ok()) return InvalidArgument(kNoList + (": " + host.status().message()));
     if (host->slots || host->port != 0 || !host->user.empty()) return InvalidArgument(kNoList);

@@ -121,7 +121,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   template <typename Message>
   void Await(Message await);
   void Answer(const TakeOver& question);
-  void TakePlaces();
+  void OpenPlaces();
   void Start(StartJob start);
   void StartWorkers();
   WorkerLink::Recorder OpenRecorder();
@@ -261,15 +261,15 @@ void Agent::OnDriverMessage(ToAgent message) {
         driver_.NotePrinted(printed);
         FinishIfSilent();
       },
-      [this](const AwaitPlaces&) { TakePlaces(); },
+      [this](const AwaitPlaces&) { OpenPlaces(); },
       [this](StartJob& start) { Start(std::move(start)); },
       [this](const BeginGeneration& generation) {
         driver_.set_generation(generation.generation);
-        generations_.Take(generation);
+        generations_.Handle(generation);
       },
       [this](const KeyValue& entry) {
         questions_.GiveValue(entry);
-        generations_.Take(entry);
+        generations_.Handle(entry);
       },
       [this](const WorkerInput& input) { workers_.FeedStdin(input.bytes); },
       [this](const AskMemory& question) { workers_.Answer(question); },
@@ -279,21 +279,21 @@ void Agent::OnDriverMessage(ToAgent message) {
       [this](const AskRings& question) { recorders_.Answer(question); },
       [this](const AskStacks& question) { stacks_.Answer(question, workers_.Running()); },
       [this](const AskFlight& question) { flights_.Answer(question, workers_.Running()); },
-      [this](const TraceTaken& taken) { traces_.Taken(taken.bytes); },
+      [this](const TraceTaken& taken) { traces_.Acknowledge(taken.bytes); },
       [this](const TreeDown& entries) { tree_.Down(entries); },
       [this](const UseRelay& use) { relay_.Use(use); },
       [this](const SignalWorkers& signal) { PassOn(signal); },
-      [this](const SignalWorker& signal) { signals_.Take(signal); },
+      [this](const SignalWorker& signal) { signals_.Handle(signal); },
       [this](const ForwardSignal& signal) {
         Send(signals_.Forward(signal, generations_, SteadyNow()));
       },
       [this](const MasterPortTaken& taken) { master_port_.Handle(taken); },
       [this](const FinishJob&) { Finish(); },
       [this](const auto& other) {
-        if constexpr (requires { generations_.Take(other); }) {
-          generations_.Take(other);
+        if constexpr (requires { generations_.Handle(other); }) {
+          generations_.Handle(other);
         } else {
-          relay_.Take(other);
+          relay_.Handle(other);
         }
       },
   };
@@ -340,7 +340,7 @@ void Agent::Examine(const ExamineHost& question) {
   questions_.Answer(question, options_.job_id, descriptors);
 }
 
-void Agent::TakePlaces() {
+void Agent::OpenPlaces() {
   if (places_ || started_) return;
   places_.emplace(io_, [this](PlaceNumber taken) { Send(PlaceTaken{taken.place, taken.of}); });
   if (Status listening = places_->Listen(options_.job_id); !listening.ok())
@@ -442,7 +442,7 @@ void Agent::Answer(const TakeOver& question) {
 bool Agent::OnWorkerExit(uint32_t slot, int pid, bool killed) {
   generations_.NoteExit(slot, pid);
   flights_.NoteFailure(workers_.NumberOf(slot));
-  return killed && oom_baseline_.Take(oom_.Kills());
+  return killed && oom_baseline_.CountKill(oom_.Kills());
 }
 
 void Agent::OnWorkerOver() {
@@ -460,7 +460,7 @@ void Agent::PassOn(const SignalWorkers& message) {
   } else {
     driver_.absence().NoteEnding();
   }
-  signals_.Take(message);
+  signals_.Handle(message);
 }
 
 // False: no rank here trains, so that none could leave after its step.

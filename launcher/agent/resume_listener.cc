@@ -66,7 +66,8 @@ void ResumeListener::WaitForEnds(const ClientPtr& client) {
   client->socket.async_wait(
       asio::posix::stream_descriptor::wait_read, [this, client](const asio::error_code& error) {
         if (error || client->over) return;
-        std::optional<PassedDescriptors> passed = TakeDescriptors(client->socket.native_handle());
+        std::optional<PassedDescriptors> passed =
+            ReceiveDescriptors(client->socket.native_handle());
         if (!passed) return WaitForEnds(client);
         std::vector<UniqueFd> ends = std::move(passed->descriptors);
         if (ends.size() != kEnds) return Dismiss(client);

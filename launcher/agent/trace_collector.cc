@@ -94,7 +94,7 @@ void TraceCollector::Add(uint32_t rank, std::span<const TraceRecord> records) {
   Send(reader->rank, 0, records);
 }
 
-void TraceCollector::Taken(uint64_t bytes) { on_the_way_ -= std::min(bytes, on_the_way_); }
+void TraceCollector::Acknowledge(uint64_t bytes) { on_the_way_ -= std::min(bytes, on_the_way_); }
 
 bool TraceCollector::Drained() { return Drain() && on_the_way_ == 0; }
 

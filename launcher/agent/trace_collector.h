@@ -40,7 +40,7 @@ class TraceCollector {
   // steady clock. A few records.
   void Add(uint32_t rank, std::span<const TraceRecord> records);
   // The driver has processed `bytes` of records.
-  void Taken(uint64_t bytes);
+  void Acknowledge(uint64_t bytes);
   // The workers have ended: sends the rest. True: all of it has arrived, or the driver accepted
   // none of it for too long; otherwise on_drained is called later.
   bool Finish();

@@ -48,7 +48,7 @@ Status WorkerGenerations::Listen(const std::string& address) {
 // ---- messages from the driver
 
 // A driver that has taken over may begin the present generation once more.
-void WorkerGenerations::Take(const BeginGeneration& message) {
+void WorkerGenerations::Handle(const BeginGeneration& message) {
   if (message.generation <= begun_) return;
   begun_ = message.generation;
   left_.clear();
@@ -115,7 +115,7 @@ void WorkerGenerations::UseTuner(const GenerationPage& page, const std::vector<T
                        world.size == world.local_size ? "" : KindOfLinks());
 }
 
-void WorkerGenerations::Take(const BreakGeneration& message) {
+void WorkerGenerations::Handle(const BreakGeneration& message) {
   if (!host_) return;
   host_->Break(message.generation, message.reason);
   if (message.generation == 0 || parts_.signals.paused()) return;
@@ -126,29 +126,29 @@ void WorkerGenerations::Take(const BreakGeneration& message) {
   }
 }
 
-void WorkerGenerations::Take(const AddWorkers& more) {
+void WorkerGenerations::Handle(const AddWorkers& more) {
   if (!host_ || more.slots.size() != more.workers.size() || start().policy.ranks_change == 0)
     return;
   host_->AddSlots(more.slots);
   parts_.workers.Add(more);
 }
 
-void WorkerGenerations::Take(const DismissWorker& message) {
+void WorkerGenerations::Handle(const DismissWorker& message) {
   const std::optional<uint32_t> slot = parts_.workers.SlotOf(message.rank);
   if (host_ && slot) host_->Dismiss(*slot, message.reason);
 }
 
-void WorkerGenerations::Take(const HoldCommits& message) {
+void WorkerGenerations::Handle(const HoldCommits& message) {
   if (!host_) return;
   send_(CommitsHeld{message.generation, host_->page().HoldCommits(message.generation)});
 }
 
-void WorkerGenerations::Take(const ActAtCommit& message) {
+void WorkerGenerations::Handle(const ActAtCommit& message) {
   if (host_)
     host_->page().ActAt(message.generation, message.commit, message.update, message.grace_ms);
 }
 
-void WorkerGenerations::Take(const KeyValue& message) {
+void WorkerGenerations::Handle(const KeyValue& message) {
   if (!host_) return;
   if (message.generation == begun_) wanted_.erase(message.key);
   host_->GiveValue(message.generation, message.key,

@@ -47,13 +47,13 @@ class WorkerGenerations final : private HostGenerationsObserver {
   // Not ok: workers cannot reach this agent, and why.
   Status Listen(const std::string& address);
 
-  void Take(const BeginGeneration& message);
-  void Take(const BreakGeneration& message);
-  void Take(const AddWorkers& more);
-  void Take(const DismissWorker& message);
-  void Take(const HoldCommits& message);
-  void Take(const ActAtCommit& message);
-  void Take(const KeyValue& message);
+  void Handle(const BeginGeneration& message);
+  void Handle(const BreakGeneration& message);
+  void Handle(const AddWorkers& more);
+  void Handle(const DismissWorker& message);
+  void Handle(const HoldCommits& message);
+  void Handle(const ActAtCommit& message);
+  void Handle(const KeyValue& message);
 
   // Adds what a driver that takes over must know about generations; `snapshot` has the workers
   // already. OpenEntries: messages to be sent after it, with the directory entries that ranks here

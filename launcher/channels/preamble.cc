@@ -4,7 +4,7 @@
 
 namespace hvd {
 
-std::optional<std::string> Preamble::Take(std::string_view bytes) {
+std::optional<std::string> Preamble::Consume(std::string_view bytes) {
   // The greeting may have begun in what came before.
   size_t from = said_.size() - std::min(said_.size(), greeting_.size());
   said_ += bytes;

@@ -19,7 +19,7 @@ class Preamble {
   }
 
   // Returns the bytes after the greeting; nothing until that has arrived.
-  std::optional<std::string> Take(std::string_view bytes);
+  std::optional<std::string> Consume(std::string_view bytes);
   // The rest of the next line that begins like the greeting and continues; said() then omits the
   // line.
   std::optional<std::string> PopSuffix();

@@ -78,7 +78,7 @@ bool Drain(int pipe, PacketReader& packets, LogWriter& log) {
   static std::array<char, 1 << 16> bytes;
   const ssize_t got = ::read(pipe, bytes.data(), bytes.size());
   if (got <= 0) return false;
-  log.Append(packets.Take({bytes.data(), static_cast<size_t>(got)}), WallNanoseconds());
+  log.Append(packets.Unwrap({bytes.data(), static_cast<size_t>(got)}), WallNanoseconds());
   return true;
 }
 

@@ -53,7 +53,7 @@ std::optional<ToViewer> RemoteOutput::Receive() {
     if (!ReceiveSome(from_.get(), &bytes)) broken_ = true;  // after what came before
     if (preamble_.over()) {
       reader_.Append(bytes);
-    } else if (const std::optional<std::string> rest = preamble_.Take(bytes)) {
+    } else if (const std::optional<std::string> rest = preamble_.Consume(bytes)) {
       reader_.Append(*rest);
     } else if (preamble_.too_long()) {
       return Broken("it does not come to an end with \"" + preamble_.said() + "\"");

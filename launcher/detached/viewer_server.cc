@@ -31,7 +31,7 @@ class ViewerServer {
       std::string bytes;
       const bool open = ReceiveSome(in_, &bytes);
       words_.Append(bytes);
-      HVD_RETURN_IF_ERROR(TakeWords());
+      HVD_RETURN_IF_ERROR(ReceiveMessages());
       if (!open) return recorded_;
       // What was shown may still be told where nothing can be sent any more.
       if (!reader_gone_ && !SendSome(out_, &outgoing_)) reader_gone_ = true;
@@ -48,7 +48,7 @@ class ViewerServer {
     (void)::poll(entries, std::size(entries), MaySend() ? 0 : -1);
   }
 
-  Status TakeWords() {
+  Status ReceiveMessages() {
     std::optional<LogPlace> shown;
     for (;;) {
       Result<std::optional<FromViewer>> word = words_.Next();

@@ -99,8 +99,8 @@ class Doctor final : public AgentConnectionObserver {
   // Decisions are carried out; whatever follows from them at once is decided in the same call.
   void GoOn() {
     if (std::exchange(going_on_, true)) return;
-    for (auto actions = examination_.TakeActions(); !actions.empty();
-         actions = examination_.TakeActions()) {
+    for (auto actions = examination_.PopActions(); !actions.empty();
+         actions = examination_.PopActions()) {
       for (const ExaminationAction& action : actions) {
         if (const auto* tell = std::get_if<SendToHost>(&action)) {
           lines_[tell->host]->Send(tell->message);

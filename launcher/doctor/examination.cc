@@ -214,7 +214,7 @@ Question Examination::QuestionFor(uint32_t host) const {
 
 void Examination::Prove() {
   for (uint32_t host = 0; host < hosts_.size(); ++host) {
-    if (hosts_.Takes(host)) probed_.Add(host);
+    if (hosts_.CanAsk(host)) probed_.Add(host);
   }
   if (!report_.pairs_wanted || probed_.size() < 2) {
     for (uint32_t host : probed_.hosts()) hosts_.Enter(host, HostStage::kReady, now_);
@@ -277,7 +277,7 @@ void Examination::SendEach(Messages messages) {
   for (auto& [host, message] : messages) Send(host, std::move(message));
 }
 
-std::vector<ExaminationAction> Examination::TakeActions() { return std::exchange(actions_, {}); }
+std::vector<ExaminationAction> Examination::PopActions() { return std::exchange(actions_, {}); }
 
 std::optional<TimePoint> Examination::NextTick() const {
   if (phase_ == Phase::kOver) return std::nullopt;

@@ -68,7 +68,7 @@ class Examination {
   // Ctrl-C: the report has the facts known so far. The second call does not wait for agents.
   void Stop(TimePoint now);
 
-  std::vector<ExaminationAction> TakeActions();
+  std::vector<ExaminationAction> PopActions();
   std::optional<TimePoint> NextTick() const;
   // All agents are gone.
   bool over() const { return phase_ == Phase::kOver; }

@@ -72,7 +72,7 @@ void ExaminedHosts::MergeNames(TimePoint now) {
   for (uint32_t host = 0; host < hosts_.size(); ++host) {
     for (uint32_t first = 0; first < host && !report_.hosts[host].same_as; ++first) {
       const bool remote = report_.hosts[first].remote || report_.hosts[host].remote;
-      if (!remote || !Takes(first) || !Takes(host) || hosts_[host].identity.empty() ||
+      if (!remote || !CanAsk(first) || !CanAsk(host) || hosts_[host].identity.empty() ||
           hosts_[first].identity != hosts_[host].identity)
         continue;
       report_.hosts[host].same_as = first;
@@ -104,7 +104,7 @@ bool ExaminedHosts::AnyConnecting() const {
   return false;
 }
 
-bool ExaminedHosts::Takes(uint32_t host) const {
+bool ExaminedHosts::CanAsk(uint32_t host) const {
   return hosts_[host].open && hosts_[host].greeted && !report_.hosts[host].same_as &&
          (stages_.stage(host) != HostStage::kFailed ||
           stages_.failed_in(host) == HostStage::kProof);

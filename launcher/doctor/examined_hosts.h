@@ -93,7 +93,7 @@ class ExaminedHosts {
   bool AnyConnecting() const;
   bool IsLost(uint32_t host) const { return !hosts_[host].open; }
   // The host is usable and has an agent for the next question.
-  bool Takes(uint32_t host) const;
+  bool CanAsk(uint32_t host) const;
   size_t Count(bool ExaminedHost::*is) const;
   bool Any(bool ExaminedHost::*is) const { return Count(is) > 0; }
 

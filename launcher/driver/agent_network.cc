@@ -111,7 +111,7 @@ void AgentNetwork::Tick(TimePoint now) {
 }
 
 void AgentNetwork::BreakOverdue(TimePoint now) {
-  for (const auto& [host, reason] : tree_.TakeOverdue(now)) agents_[host].Break(reason);
+  for (const auto& [host, reason] : tree_.PopOverdue(now)) agents_[host].Break(reason);
 }
 
 TimePoint AgentNetwork::NextTick() const { return std::min(agents_.NextTick(), tree_.NextTick()); }

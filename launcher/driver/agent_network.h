@@ -32,7 +32,7 @@ namespace hvd {
 
 template <typename Message>
 concept IsOfRelay = requires(RelaySwitch relay, const Message& message) {
-  relay.Take(0U, message);
+  relay.Handle(0U, message);
 };
 
 class AgentNetwork {
@@ -77,7 +77,7 @@ class AgentNetwork {
   template <IsOfRelay Message>
   Status Handle(uint32_t host, const Message& message, TimePoint) {
     if (!tree_.Has(host)) return Status::Ok();
-    return relay_.Take(tree_.NumberOf(host), message);
+    return relay_.Handle(tree_.NumberOf(host), message);
   }
   Status Handle(uint32_t host, const WantKey& want, TimePoint) {
     return directory_.Want(host, want);

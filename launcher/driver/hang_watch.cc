@@ -31,7 +31,7 @@ Status HangWatch::Handle(uint32_t, const StallReport& report, TimePoint now) {
 }
 
 Status HangWatch::Handle(uint32_t host, const RanksExamined& examined, TimePoint now) {
-  HVD_RETURN_IF_ERROR(stalls_.Take(state_.GenerationPlan(), host, examined));
+  HVD_RETURN_IF_ERROR(stalls_.Handle(state_.GenerationPlan(), host, examined));
   ReportStall(now);
   return Status::Ok();
 }
@@ -39,7 +39,7 @@ Status HangWatch::Handle(uint32_t host, const RanksExamined& examined, TimePoint
 Status HangWatch::Handle(uint32_t host, const ScriptObserved& observed, TimePoint now) {
   for (const ScriptObservation& observation : observed.ranks)
     HVD_RETURN_IF_ERROR(CheckWorker(observation.worker, host, state_.plan.ranks));
-  script_stalls_.Take(host, observed);
+  script_stalls_.Handle(host, observed);
   std::optional<ScriptStall> stall = script_stalls_.Look(ScriptRanksOf(state_));
   if (stall) {
     flights_.Begin(std::move(*stall), HostsAtWork(state_), now);
@@ -55,7 +55,7 @@ Status HangWatch::Handle(uint32_t host, const ScriptObserved& observed, TimePoin
 Status HangWatch::Handle(uint32_t host, const FlightReply& reply, TimePoint now) {
   for (const FlightRecord& record : reply.records)
     HVD_RETURN_IF_ERROR(CheckWorker(record.worker, host, state_.plan.ranks));
-  flights_.Take(host, reply);
+  flights_.Handle(host, reply);
   ReportScriptStall(now);
   return Status::Ok();
 }

@@ -102,13 +102,13 @@ Status Recordings::Handle(uint32_t host, const TraceRecords& records, TimePoint)
 Status Recordings::Handle(uint32_t host, const CountsReply& reply, TimePoint) {
   for (const WorkerCounts& counts : reply.workers)
     HVD_RETURN_IF_ERROR(CheckWorker(counts.worker, host, state_.plan.ranks));
-  return live_.Take(host, reply);
+  return live_.Handle(host, reply);
 }
 
 Status Recordings::Handle(uint32_t host, const RingReply& reply, TimePoint) {
   if (host >= state_.clocks.size()) return Status::Ok();
   if (reply.number != kFailureDump) {
-    live_.Take(host, reply);
+    live_.Handle(host, reply);
   } else if (failure_dump_) {
     const HostClock& clock = state_.clocks[host];
     const TraceRecords records{reply.rank, reply.world_rank, reply.generation, 0, reply.records};
@@ -123,12 +123,12 @@ Status Recordings::Handle(uint32_t host, const RingReply& reply, TimePoint) {
 Status Recordings::Handle(uint32_t host, const StacksReply& reply, TimePoint) {
   for (const WorkerStacks& stacks : reply.workers)
     HVD_RETURN_IF_ERROR(CheckWorker(stacks.worker, host, state_.plan.ranks));
-  live_.Take(host, reply);
+  live_.Handle(host, reply);
   return Status::Ok();
 }
 
 Status Recordings::Handle(uint32_t host, const RingsOver& over, TimePoint) {
-  live_.Take(host, over);
+  live_.Handle(host, over);
   return Status::Ok();
 }
 

@@ -43,7 +43,7 @@ HostGenerations::HostGenerations(asio::io_context& io, HostGenerationsObserver& 
                  .on_header_damage = [this] { BreakDamaged("its header"); }}) {}
 
 void HostGenerations::OnJoin(uint32_t slot) {
-  TakeOut(slot);  // a rank that joins has left
+  LeaveGeneration(slot);  // a rank that joins has left
   slots_.Wait(slot);
   observer_.OnJoined(slot);
 }
@@ -52,7 +52,7 @@ void HostGenerations::OnJoin(uint32_t slot) {
 // connections.
 void HostGenerations::OnGoodbye(uint32_t slot, const LinkGoodbye& goodbye) {
   if (slots_.generation(slot) != goodbye.generation) return;
-  TakeOut(slot);
+  LeaveGeneration(slot);
   const TimePoint now = SteadyNow();
   const auto said = TimePoint(Duration(static_cast<int64_t>(goodbye.since_ns)));
   const bool possible = said >= begun_ && said <= now;
@@ -119,7 +119,7 @@ void HostGenerations::SendGeneration(uint32_t slot, uint64_t generation) {
 }
 
 // Its process is not in the generation any more.
-void HostGenerations::TakeOut(uint32_t slot) {
+void HostGenerations::LeaveGeneration(uint32_t slot) {
   slots_.Leave(slot, CommitsOf(slot) - slots_.commits(slot));
 }
 
@@ -153,7 +153,7 @@ void HostGenerations::Break(uint64_t generation, const std::string& reason) {
 
 void HostGenerations::Lose(uint32_t slot, int pid, const char* how) {
   LostRank lost{pid, slots_.generation(slot), SteadyNow(), "", ""};
-  TakeOut(slot);
+  LeaveGeneration(slot);
   GenerationPage* page = page_.Of(lost.generation);
   if (page != nullptr) {
     lost.doing = page->LastCollectiveText(world_.LocalRankOf(slot));

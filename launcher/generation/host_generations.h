@@ -123,7 +123,7 @@ class HostGenerations final : private LinkObserver {
   void OnGet(uint32_t slot, LinkGet get) override;
 
   void SendGeneration(uint32_t slot, uint64_t generation);
-  void TakeOut(uint32_t slot);
+  void LeaveGeneration(uint32_t slot);
   void Lose(uint32_t slot, int pid, const char* how);
   void SendBroken(uint64_t generation, const std::string& reason);
   void DropPageIfUnused();

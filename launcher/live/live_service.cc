@@ -84,7 +84,7 @@ void LiveService::PublishView() {
   if (server_.has_viewers()) server_.Publish(ViewJson(View()));
 }
 
-Status LiveService::Take(uint32_t host, const CountsReply& reply) {
+Status LiveService::Handle(uint32_t host, const CountsReply& reply) {
   for (const WorkerCounts& counts : reply.workers) {
     if (counts.activity > RankActivity::kLeft)
       return InvalidArgument("its agent reported an unknown state of a rank");
@@ -153,7 +153,7 @@ void LiveService::AskNext() {
   });
 }
 
-void LiveService::Take(uint32_t host, const RingReply& reply) {
+void LiveService::Handle(uint32_t host, const RingReply& reply) {
   if (!dump_ || reply.number != dump_->number || dump_->hosts.front() != host) return;
   RingHead head;
   head.rank = reply.world_rank;
@@ -166,7 +166,7 @@ void LiveService::Take(uint32_t host, const RingReply& reply) {
   server_.Send(dump_->client, RingHeadJson(head) + "\n" + reply.records);
 }
 
-void LiveService::Take(uint32_t host, const StacksReply& reply) {
+void LiveService::Handle(uint32_t host, const StacksReply& reply) {
   if (!dump_ || reply.number != dump_->number || dump_->hosts.front() != host) return;
   const JobView outline = hooks_.outline();
   for (const WorkerStacks& stacks : reply.workers) {
@@ -183,7 +183,7 @@ void LiveService::Take(uint32_t host, const StacksReply& reply) {
   EndHost(true);
 }
 
-void LiveService::Take(uint32_t host, const RingsOver& over) {
+void LiveService::Handle(uint32_t host, const RingsOver& over) {
   if (dump_ && over.number == dump_->number && dump_->hosts.front() == host) EndHost(true);
 }
 

@@ -52,10 +52,10 @@ class LiveService {
   void Close();
 
   // Handles answers of agents. Not ok: the answer violates the protocol.
-  Status Take(uint32_t host, const CountsReply& reply);
-  void Take(uint32_t host, const RingReply& reply);
-  void Take(uint32_t host, const RingsOver& over);
-  void Take(uint32_t host, const StacksReply& reply);
+  Status Handle(uint32_t host, const CountsReply& reply);
+  void Handle(uint32_t host, const RingReply& reply);
+  void Handle(uint32_t host, const RingsOver& over);
+  void Handle(uint32_t host, const StacksReply& reply);
 
  private:
   // The last counts of one worker, and the rates since the ones before.

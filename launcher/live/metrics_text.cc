@@ -43,7 +43,7 @@ class Writer {
     for (const RankView& rank : view_.ranks)
       Sample(kName, rank, ",state=\"" + Label(rank.state) + "\"", "1");
   }
-  std::string Take() { return std::move(text_); }
+  std::string Release() { return std::move(text_); }
 
  private:
   void Sample(const char* name, const RankView& rank, const std::string& more,
@@ -80,7 +80,7 @@ std::string MetricsText(const JobView& view) {
                  [](const RankView& r) { return r.steps; });
   writer.OfRanks("hvd_commits_total", "counter", "Commits of elastic state.",
                  [](const RankView& r) { return r.commits; });
-  return writer.Take();
+  return writer.Release();
 }
 
 }  // namespace hvd

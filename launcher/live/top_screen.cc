@@ -67,7 +67,7 @@ void TopScreen::Show(std::string_view text) {
   (void)WriteAll(out_, shown + "\x1b[J");
 }
 
-bool TopScreen::TakeKeys() {
+bool TopScreen::ReadKeys() {
   std::array<char, 64> keys;
   const ssize_t got = ::read(in_, keys.data(), keys.size());
   if (got <= 0) {
@@ -78,7 +78,7 @@ bool TopScreen::TakeKeys() {
          std::string_view::npos;
 }
 
-bool TopScreen::TakeSignals() {
+bool TopScreen::ReadSignals() {
   signalfd_siginfo info{};
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo != SIGTSTP) return true;
@@ -93,8 +93,8 @@ TopScreen::Event TopScreen::Wait(int socket, int limit_ms) {
   std::array<pollfd, 3> entries{
       {{socket, POLLIN, 0}, {signals_.get(), POLLIN, 0}, {keys_ && lines_ ? in_ : -1, POLLIN, 0}}};
   if (::poll(entries.data(), entries.size(), limit_ms) <= 0) return Event::kNothing;
-  if (entries[1].revents != 0 && TakeSignals()) return Event::kLeave;
-  if (entries[2].revents != 0 && TakeKeys()) return Event::kLeave;
+  if (entries[1].revents != 0 && ReadSignals()) return Event::kLeave;
+  if (entries[2].revents != 0 && ReadKeys()) return Event::kLeave;
   return Event::kSomething;
 }
 

@@ -33,8 +33,8 @@ class TopScreen {
  private:
   void Enter();
   void Leave();
-  bool TakeKeys();
-  bool TakeSignals();
+  bool ReadKeys();
+  bool ReadSignals();
 
   const int in_, out_;
   sigset_t before_{};

@@ -39,7 +39,7 @@ Status ViewClient::Receive(Duration limit) {
   return Aborted("hvdrun has closed the connection");
 }
 
-bool ViewClient::TakeLine(std::string* line) {
+bool ViewClient::PopLine(std::string* line) {
   const size_t end = received_.find('\n');
   if (end == std::string::npos) return false;
   *line = received_.substr(0, end);
@@ -47,7 +47,7 @@ bool ViewClient::TakeLine(std::string* line) {
   return true;
 }
 
-bool ViewClient::TakeBytes(size_t bytes, std::string* taken) {
+bool ViewClient::PopBytes(size_t bytes, std::string* taken) {
   if (received_.size() < bytes) return false;
   *taken = received_.substr(0, bytes);
   received_.erase(0, bytes);

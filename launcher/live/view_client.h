@@ -26,9 +26,9 @@ class ViewClient {
   // kInProgress: timeout.
   Status Receive(Duration limit);
   // Pops the next complete line, without its end; false: none yet.
-  bool TakeLine(std::string* line);
+  bool PopLine(std::string* line);
   // Pops exactly `bytes` bytes; false: not enough yet.
-  bool TakeBytes(size_t bytes, std::string* taken);
+  bool PopBytes(size_t bytes, std::string* taken);
 
  private:
   explicit ViewClient(UniqueFd socket) : socket_(std::move(socket)) {}

@@ -79,12 +79,13 @@ OutputWriter::~OutputWriter() {
   shared_->changed.notify_all();
 }
 
-void OutputWriter::Take(std::string& text, OutputReceipt receipt) {
+void OutputWriter::WriteAndClear(std::string& text, OutputReceipt receipt) {
   std::vector<PrintedSpan> none;
-  Take(text, none, receipt);
+  WriteAndClear(text, none, receipt);
 }
 
-void OutputWriter::Take(std::string& text, std::vector<PrintedSpan>& spans, OutputReceipt receipt) {
+void OutputWriter::WriteAndClear(std::string& text, std::vector<PrintedSpan>& spans,
+                                 OutputReceipt receipt) {
   if (text.empty() && receipt.log_bytes == 0) return;
   {
     MutexLock lock(shared_->mutex);

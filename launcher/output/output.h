@@ -36,11 +36,11 @@ class OutputWriter {
   ~OutputWriter();  // blocks until everything is written, unless GiveUp was called
 
   // Queues text. Thread-safe.
-  void Write(std::string text, OutputReceipt receipt = {}) { Take(text, receipt); }
+  void Write(std::string text, OutputReceipt receipt = {}) { WriteAndClear(text, receipt); }
   // The same; clears `text` and keeps its capacity.
-  void Take(std::string& text, OutputReceipt receipt);
+  void WriteAndClear(std::string& text, OutputReceipt receipt);
   // The same with the spans of the text, which are cleared, too.
-  void Take(std::string& text, std::vector<PrintedSpan>& spans, OutputReceipt receipt);
+  void WriteAndClear(std::string& text, std::vector<PrintedSpan>& spans, OutputReceipt receipt);
   // Blocks until everything queued is written.
   void Flush();
   // The same, at most for `limit`. True: everything is written.

@@ -126,7 +126,7 @@ void OutputFiles::Flush() {
   changed_.wait(lock, [this]() HVD_REQUIRES(mutex_) { return queued_.empty() && !writing_; });
 }
 
-std::optional<std::string> OutputFiles::TakeFailure() {
+std::optional<std::string> OutputFiles::PopFailure() {
   MutexLock lock(mutex_);
   return std::exchange(failure_, std::nullopt);
 }

@@ -46,7 +46,7 @@ class OutputFiles {
   // Blocks until everything queued is written.
   void Flush();
   // Returns once a message about the first file that could not be written.
-  std::optional<std::string> TakeFailure();
+  std::optional<std::string> PopFailure();
 
  private:
   struct Piece {

@@ -241,7 +241,7 @@ void PrintedOutput::SetInFile(uint32_t worker, OutputStream stream, uint64_t byt
 
 // ---- reading
 
-std::string_view PacketReader::Take(std::string_view bytes) {
+std::string_view PacketReader::Unwrap(std::string_view bytes) {
   if (mark_.empty()) return bytes;
   held_ += bytes;
   text_.clear();

@@ -111,7 +111,7 @@ class PacketReader {
   explicit PacketReader(std::string mark) : mark_(std::move(mark)) {}
 
   // Returns the text in these bytes; a view into them or into this object.
-  std::string_view Take(std::string_view bytes);
+  std::string_view Unwrap(std::string_view bytes);
 
  private:
   const std::string mark_;

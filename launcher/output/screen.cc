@@ -178,7 +178,7 @@ void Screen::Flush() {
   for (Outlet& outlet : outlets_) {
     std::vector<PrintedSpan>& spans = line_of(outlet).spans;
     for (PrintedSpan& span : spans) span.worker = worker_of(span.rank);
-    writer_of(outlet).Take(line_of(outlet).text, spans, std::exchange(outlet.receipt, {}));
+    writer_of(outlet).WriteAndClear(line_of(outlet).text, spans, std::exchange(outlet.receipt, {}));
   }
 }
 
@@ -282,7 +282,7 @@ void Screen::Print(const std::string& sentence) {
 }
 
 void Screen::ReportFileFailure() {
-  if (std::optional<std::string> failure = files_->TakeFailure()) Print(*failure);
+  if (std::optional<std::string> failure = files_->PopFailure()) Print(*failure);
 }
 
 // Also when the reader has left: after `hvdrun | head` the shell waits for the job, and nobody

@@ -54,7 +54,7 @@ void OomBaseline::Look(uint64_t kills, const std::function<bool()>& any_dying) {
   }
 }
 
-bool OomBaseline::Take(uint64_t kills) {
+bool OomBaseline::CountKill(uint64_t kills) {
   seen_ = std::max(seen_, kills);
   if (seen_ <= settled_) return false;
   ++settled_;

@@ -35,7 +35,7 @@ class OomBaseline {
   void Look(uint64_t kills, const std::function<bool()>& any_dying);
   // For a rank that ended by a SIGKILL not sent by hvdrun: true if it was an OOM kill. Consumes one
   // kill.
-  bool Take(uint64_t kills);
+  bool CountKill(uint64_t kills);
 
  private:
   uint64_t settled_, seen_;

@@ -43,7 +43,7 @@ void FlightRounds::AskAll(const std::vector<uint32_t>& hosts, TimePoint now) {
   for (uint32_t host : hosts) ask_(host, question);
 }
 
-void FlightRounds::Take(uint32_t host, const FlightReply& answer) {
+void FlightRounds::Handle(uint32_t host, const FlightReply& answer) {
   if (answer.number == 0) {
     for (const FlightRecord& record : answer.records) of_failure_[record.rank] = record;
   } else if (round_.NoteAnswer(host, answer.number)) {

@@ -29,7 +29,7 @@ class FlightRounds {
   void Begin(ScriptStall stall, const std::vector<uint32_t>& hosts, TimePoint now);
   // All ranks are silent, but no stack shows a wait. Asks once per `warning`.
   void Suspect(const std::vector<uint32_t>& hosts, Duration warning, TimePoint now);
-  void Take(uint32_t host, const FlightReply& answer);
+  void Handle(uint32_t host, const FlightReply& answer);
   // The verdict, once complete, for a job of `size` ranks. Call after each of the above, and at the
   // tick.
   std::optional<ScriptStall> Result(uint32_t size, TimePoint now);

@@ -85,7 +85,7 @@ bool OutsideStacks::Begin(pid_t subject, const std::string& path, Errors errors,
   Reading* const own = reading.get();
   reading->output = std::make_unique<BytePump>(
       io_, std::move(read_end), UniqueFd(),
-      BytePumpHandlers{[this, own](std::string_view bytes) { Take(own, bytes); }, [] {},
+      BytePumpHandlers{[this, own](std::string_view bytes) { HandleOutput(own, bytes); }, [] {},
                        [this, own] {
                          own->output->Close();
                          const bool all = std::ranges::none_of(
@@ -96,7 +96,7 @@ bool OutsideStacks::Begin(pid_t subject, const std::string& path, Errors errors,
   return true;
 }
 
-void OutsideStacks::Take(Reading* reading, std::string_view bytes) {
+void OutsideStacks::HandleOutput(Reading* reading, std::string_view bytes) {
   reading->text += bytes.substr(0, kMostRead - std::min(kMostRead, reading->text.size()));
 }
 

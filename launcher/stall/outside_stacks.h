@@ -54,7 +54,7 @@ class OutsideStacks {
   };
 
   bool Begin(pid_t subject, const std::string& path, Errors errors, Frames frames);
-  void Take(Reading* reading, std::string_view bytes);
+  void HandleOutput(Reading* reading, std::string_view bytes);
   void End();
   void Forget();
 

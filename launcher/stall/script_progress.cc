@@ -18,7 +18,7 @@ uint64_t Growth(uint64_t before, uint64_t after) { return after - std::min(befor
 
 void ScriptProgress::NoteSign(TimePoint now) { sign_ = now; }
 
-void ScriptProgress::Take(ScriptReading reading, TimePoint now) {
+void ScriptProgress::AddReading(ScriptReading reading, TimePoint now) {
   const bool first = readings_.empty();
   const ScriptReading* last = first ? nullptr : &readings_.back().second;
   if (first || last->pid != reading.pid) {
@@ -42,7 +42,7 @@ bool ScriptProgress::WantsStacks(TimePoint now) const {
   return !asked_ || now - sampled_ >= warning_;
 }
 
-void ScriptProgress::TakeStacks(const ForeignCall& call, TimePoint now) {
+void ScriptProgress::NoteStacks(const ForeignCall& call, TimePoint now) {
   const bool same =
       call_ && call_->call == call.call && call_->site == call.site && sign_ <= same_since_;
   if (!same) same_since_ = now;
@@ -52,7 +52,7 @@ void ScriptProgress::TakeStacks(const ForeignCall& call, TimePoint now) {
   sampled_ = now;
 }
 
-void ScriptProgress::TakeTrouble(std::string trouble, TimePoint now) {
+void ScriptProgress::NoteTrouble(std::string trouble, TimePoint now) {
   call_.reset();
   trouble_ = std::move(trouble);
   asked_ = true;

@@ -30,10 +30,10 @@ class ScriptProgress {
 
   // It wrote output, or a collective of this runtime progressed.
   void NoteSign(TimePoint now);
-  void Take(ScriptReading reading, TimePoint now);
+  void AddReading(ScriptReading reading, TimePoint now);
   // Its stacks were read, or could not be read for the reason `trouble`.
-  void TakeStacks(const ForeignCall& call, TimePoint now);
-  void TakeTrouble(std::string trouble, TimePoint now);
+  void NoteStacks(const ForeignCall& call, TimePoint now);
+  void NoteTrouble(std::string trouble, TimePoint now);
 
   // No sign of progress for half of the warning time.
   bool IsSilent(TimePoint now) const { return now - sign_ >= warning_ / 2; }

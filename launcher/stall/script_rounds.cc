@@ -23,7 +23,7 @@ bool HaveNumbersOfOneWorld(const std::vector<ScriptRank>& ranks) {
 
 }  // namespace
 
-void ScriptRounds::Take(uint32_t host, const ScriptObserved& observed) {
+void ScriptRounds::Handle(uint32_t host, const ScriptObserved& observed) {
   observed_[host] = observed.ranks;
 }
 

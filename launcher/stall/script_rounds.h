@@ -22,7 +22,7 @@ class ScriptRounds {
       : warning_ms_(warning_ms), shutdown_ms_(shutdown_ms) {}
 
   // Stores an agent's observations of the workers of its host.
-  void Take(uint32_t host, const ScriptObserved& observed);
+  void Handle(uint32_t host, const ScriptObserved& observed);
   // `ranks`: of the job, by worker number, without observations. Returns a verdict to report to the
   // user.
   std::optional<ScriptStall> Look(std::map<uint32_t, ScriptRank> ranks);

@@ -167,7 +167,7 @@ void SilenceWatch::Read(const Workers& workers, TimePoint now) {
   for (const auto& [subject, pid] : subjects) {
     Watched& watched = watched_.try_emplace(subject, warning_).first->second;
     watched.python = PythonBelow(pid, all, RunsPython);
-    watched.progress.Take(ReadingOf(pid, watched.python, all), now);
+    watched.progress.AddReading(ReadingOf(pid, watched.python, all), now);
     watched.progress.NoteSign(output_[subject.worker]);
   }
 }
@@ -205,9 +205,9 @@ void SilenceWatch::HandleStacks(const std::vector<Subject>& subjects,
     const auto text = texts.find(watched.python);
     const std::string* stacks = text == texts.end() ? nullptr : &text->second;
     if (std::string why = WhyNoStacks(stacks, installed); !why.empty()) {
-      watched.progress.TakeTrouble(std::move(why), asked);
+      watched.progress.NoteTrouble(std::move(why), asked);
     } else {
-      watched.progress.TakeStacks(CallOf(watched.python, PySpyFrames(*stacks, watched.python)),
+      watched.progress.NoteStacks(CallOf(watched.python, PySpyFrames(*stacks, watched.python)),
                                   asked);
     }
   }

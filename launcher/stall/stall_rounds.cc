@@ -32,7 +32,7 @@ void StallRounds::AskAll(const Plan& plan, TimePoint now) {
   for (uint32_t host : hosts) ask_(host, question);
 }
 
-Status StallRounds::Take(const Plan& plan, uint32_t host, const RanksExamined& answer) {
+Status StallRounds::Handle(const Plan& plan, uint32_t host, const RanksExamined& answer) {
   for (const RankFacts& facts : answer.ranks) {
     if (facts.in_world == 0) continue;  // of a slot without a rank now
     if (facts.rank >= plan.ranks.size() || plan.ranks[facts.rank].host != host)

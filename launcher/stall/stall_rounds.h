@@ -28,9 +28,10 @@ class StallRounds {
   // by that one.
   void Begin(const Plan& plan, const StallReport& report, TimePoint now);
   // Handles an answer. kInvalidArgument if it mentions ranks that the host does not have.
-  Status Take(const Plan& plan, uint32_t host, const RanksExamined& answer);
+  Status Handle(const Plan& plan, uint32_t host, const RanksExamined& answer);
 
-  // The result, once all have answered or the deadline has passed. Call after Take and at the tick.
+  // The result, once all have answered or the deadline has passed. Call after Handle and at each
+  // tick.
   std::optional<StallExplained> Result(const Plan& plan, TimePoint now);
   // When Result may return something without another answer; TimePoint::max(): never.
   TimePoint NextTick() const { return round_.NextTick(); }

@@ -17,8 +17,8 @@ std::string Armoured(const std::string& body) { return kBegin + EncodeBase64(bod
 // The file that ssh-keygen writes for a key without a passphrase.
 std::string Envelope(const std::string& type, const std::string& public_part,
                      const std::string& private_part) {
-  std::string blob = SshWriter().String(type).String(public_part).Take();
-  std::string secret = SshWriter().Number(7).Number(7).String(type).Take() + private_part;
+  std::string blob = SshWriter().String(type).String(public_part).Release();
+  std::string secret = SshWriter().Number(7).Number(7).String(type).Release() + private_part;
   return std::string("openssh-key-v1\0", 15) + SshWriter()
                                                    .String("none")
                                                    .String("none")
@@ -26,7 +26,7 @@ std::string Envelope(const std::string& type, const std::string& public_part,
                                                    .Number(1)
                                                    .String(blob)
                                                    .String(secret)
-                                                   .Take();
+                                                   .Release();
 }
 
 void Look(const std::string& text) {
@@ -42,13 +42,17 @@ void Look(const std::string& text) {
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   std::string public_key(32, 'p'), seed(32, 's');
   std::string ed25519 =
-      SshWriter().String(public_key).String(seed + public_key).String("me").Take();
+      SshWriter().String(public_key).String(seed + public_key).String("me").Release();
   std::string point = "\x04" + std::string(64, 'q');
-  std::string ecdsa =
-      SshWriter().String("nistp256").String(point).String(std::string(32, 'd')).String("me").Take();
+  std::string ecdsa = SshWriter()
+                          .String("nistp256")
+                          .String(point)
+                          .String(std::string(32, 'd'))
+                          .String("me")
+                          .Release();
   std::string rsa;
   for (size_t bytes : {256, 3, 256, 128, 128, 128})
-    rsa += SshWriter().String(std::string(bytes, '\x11')).Take();
+    rsa += SshWriter().String(std::string(bytes, '\x11')).Release();
   WriteSeeds(*argc, *argv,
              {"\x01" + Envelope("ssh-ed25519", public_key, ed25519),
               "\x01" + Envelope("ecdsa-sha2-nistp256", point, ecdsa),

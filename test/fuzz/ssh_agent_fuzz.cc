@@ -9,15 +9,15 @@ using namespace hvd;
 }
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  std::string blob = SshWriter().String("ssh-ed25519").String(std::string(32, 'k')).Take();
-  std::string keys = "\x0c" + SshWriter().Number(1).String(blob).String("me").Take();
-  std::string signature = SshWriter().String("ssh-ed25519").String(std::string(64, 's')).Take();
-  std::string rsa = SshWriter().String("rsa-sha2-512").String(std::string(256, 's')).Take();
+  std::string blob = SshWriter().String("ssh-ed25519").String(std::string(32, 'k')).Release();
+  std::string keys = "\x0c" + SshWriter().Number(1).String(blob).String("me").Release();
+  std::string signature = SshWriter().String("ssh-ed25519").String(std::string(64, 's')).Release();
+  std::string rsa = SshWriter().String("rsa-sha2-512").String(std::string(256, 's')).Release();
   WriteSeeds(*argc, *argv,
-             {SshWriter().String(keys).Take(),
-              SshWriter().String("\x0e" + SshWriter().String(signature).Take()).Take(),
-              SshWriter().String("\x0e" + SshWriter().String(rsa).Take()).Take(),
-              SshWriter().String("\x05").Take(), std::string("\xff\xff\xff\xff\x0c", 5)});
+             {SshWriter().String(keys).Release(),
+              SshWriter().String("\x0e" + SshWriter().String(signature).Release()).Release(),
+              SshWriter().String("\x0e" + SshWriter().String(rsa).Release()).Release(),
+              SshWriter().String("\x05").Release(), std::string("\xff\xff\xff\xff\x0c", 5)});
   return 0;
 }
 

@@ -33,15 +33,15 @@ class Fuzzed {
 
  private:
   void Check() {
-    const TreeUp up = node_.TakeUp();
+    const TreeUp up = node_.PopUpward();
     TreeNode above(0, PlaceInTree(0, 7, 2), kHosts);
     Must(above.FromBelow(1, up).ok());  // an honest node is never refused
-    for (const auto& [child, down] : node_.TakeDown()) {
+    for (const auto& [child, down] : node_.PopDownward()) {
       Must(child == 2);
       TreeNode below(2, PlaceInTree(2, 7, 2), kHosts);
       Must(below.FromAbove(down).ok());
     }
-    for (const ToAgent& own : node_.TakeOwn()) Must(GoesByTree(own));
+    for (const ToAgent& own : node_.PopOwn()) Must(GoesByTree(own));
   }
 
   TreeNode node_{1, PlaceInTree(1, 7, 2), kHosts};

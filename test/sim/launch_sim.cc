@@ -124,7 +124,7 @@ struct LaunchSim::World {
   }
 
   void SendDown() {
-    for (auto& [host, part] : tree.TakeDown()) {
+    for (auto& [host, part] : tree.PopDownward()) {
       const Size size{EncodeToAgent(part).size(), part.entries.size()};
       Send(kDriver, host, size,
            [this, host = host, part = std::move(part)] { FromAbove(host, part); });
@@ -184,7 +184,7 @@ struct LaunchSim::World {
 
   void Deliver(uint32_t host) {
     Agent& agent = agents[host];
-    for (auto& [child, part] : agent.node.TakeDown()) {
+    for (auto& [child, part] : agent.node.PopDownward()) {
       const Size size{EncodeToAgent(part).size(), part.entries.size()};
       Send(host, child, size,
            [this, child = child, part = std::move(part)] { FromAbove(child, part); });
@@ -194,13 +194,13 @@ struct LaunchSim::World {
       const bool waits = !agent.node.place().below.empty();
       Later(now + (waits ? options.gather : Duration::zero()), [this, host] { SendUp(host); });
     }
-    for (const ToAgent& message : agent.node.TakeOwn()) Handle(host, message);
+    for (const ToAgent& message : agent.node.PopOwn()) Handle(host, message);
   }
 
   void SendUp(uint32_t host) {
     Agent& agent = agents[host];
     agent.gathers = false;
-    TreeUp batch = agent.node.TakeUp();
+    TreeUp batch = agent.node.PopUpward();
     const Size size{EncodeToDriver(batch).size(), batch.entries.size()};
     const std::optional<uint32_t> parent = agent.node.place().parent;
     Send(host, parent.value_or(kDriver), size, [this, host, parent, batch = std::move(batch)] {

@@ -43,7 +43,8 @@ bool GpuAssignment::IsFar(size_t gpu, const std::vector<int>& near) const {
   return std::ranges::find(near, nodes_[gpu]) == near.end();
 }
 
-std::string GpuAssignment::Take(uint32_t slot, uint32_t local_rank, const std::vector<int>& near) {
+std::string GpuAssignment::Acquire(uint32_t slot, uint32_t local_rank,
+                                   const std::vector<int>& near) {
   if (gpus_.empty()) return "";
   const size_t own = local_rank % gpus_.size();
   const auto cost = [&](size_t gpu) {

@@ -32,7 +32,7 @@ class GpuAssignment {
   // Acquires one of the least used GPUs: preferably on a node of `near` (nodes of the worker's
   // cores; empty: not bound), then the one of its local rank, then the first. So a replacement
   // worker gets the free GPU, whatever its local rank. Empty: no GPUs.
-  std::string Take(uint32_t slot, uint32_t local_rank, const std::vector<int>& near = {});
+  std::string Acquire(uint32_t slot, uint32_t local_rank, const std::vector<int>& near = {});
   // Releases the GPU of the slot's worker.
   void GiveBack(uint32_t slot) { taken_.erase(slot); }
 

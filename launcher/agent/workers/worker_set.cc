@@ -176,7 +176,7 @@ void WorkerSet::StartWorker(uint32_t slot) {
   WorkerShare share = cpus_.ShareOf(slot);
   // A launcher that gave its process a GPU knows better.
   if (!ChosenGpus(link.launcher_environment))
-    share.gpu = gpus_.Take(slot, start_.ranks.slots[slot].local_rank, cpus_.NodesOf(slot));
+    share.gpu = gpus_.Acquire(slot, start_.ranks.slots[slot].local_rank, cpus_.NodesOf(slot));
   SpawnRequest request{start_.program.argv, WorkerEnvironment(start_, slot, link, paths_, share),
                        start_.program.directory, cpus};
   if (place != nullptr) request.kept_fd = place->pmi.get();
@@ -270,7 +270,7 @@ void WorkerSet::AddTo(HostSnapshot& snapshot) const {
 
 void WorkerSet::OnOutput(uint32_t slot, OutputStream stream, std::string_view bytes) {
   if (stream == OutputStream::kResult) return owner_.SendOutput(NumberOf(slot), stream, bytes, {});
-  lines_.Take(slot, stream, bytes);
+  lines_.Append(slot, stream, bytes);
 }
 
 void WorkerSet::OnOutputEnd(uint32_t slot, OutputStream stream) {

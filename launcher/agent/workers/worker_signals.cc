@@ -105,13 +105,13 @@ constexpr Duration kSameSignal = std::chrono::seconds(1);
 
 }  // namespace
 
-void WorkerSignals::Take(const SignalWorkers& message) {
+void WorkerSignals::Handle(const SignalWorkers& message) {
   if (message.signal == SIGSTOP || message.signal == SIGCONT) paused_ = message.signal == SIGSTOP;
   SignalAll(message.signal);
 }
 
 // A worker that is ended takes with it what it has started.
-void WorkerSignals::Take(const SignalWorker& message) {
+void WorkerSignals::Handle(const SignalWorker& message) {
   const std::optional<uint32_t> slot = workers_.SlotOf(message.rank);
   if (!slot || !workers_.running(*slot)) return;
   if (message.signal == SIGKILL) {

@@ -54,8 +54,8 @@ class WorkerSignals {
                 std::function<void(pid_t, int status)> on_reaped)
       : workers_(workers), job_id_(std::move(job_id)), on_reaped_(std::move(on_reaped)) {}
 
-  void Take(const SignalWorkers& message);
-  void Take(const SignalWorker& message);
+  void Handle(const SignalWorkers& message);
+  void Handle(const SignalWorker& message);
   // To all workers; SIGSTOP and SIGCONT to everything below this agent.
   void SignalAll(int signal);
   // Kills everything below this agent; the exits come in as usual.

@@ -17,7 +17,7 @@ constexpr auto kPromptWait = std::chrono::milliseconds(50);
 
 void OutputLines::Add(bool prompts) { slots_.emplace_back().prompts = prompts; }
 
-void OutputLines::Take(uint32_t slot, OutputStream stream, std::string_view bytes) {
+void OutputLines::Append(uint32_t slot, OutputStream stream, std::string_view bytes) {
   Slot& s = slots_[slot];
   if (stream == OutputStream::kStderr) s.last_stderr.Add(bytes);
   LineBuffer::Ready ready = s.lines[static_cast<int>(stream)].Add(bytes);

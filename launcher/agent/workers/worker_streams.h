@@ -34,7 +34,7 @@ class OutputLines {
   // One more slot, behind the others. `prompts`: its worker reads the keys of a terminal.
   void Add(bool prompts);
   // Of stdout and stderr.
-  void Take(uint32_t slot, OutputStream stream, std::string_view bytes);
+  void Append(uint32_t slot, OutputStream stream, std::string_view bytes);
   // Passes on a line without an end.
   void Flush(uint32_t slot, OutputStream stream);
   // The end of what the worker wrote to stderr, for the report.

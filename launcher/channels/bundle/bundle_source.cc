@@ -76,12 +76,12 @@ BundleSource::BundleSource(asio::io_context& io, std::string executable,
 
 BundleSource::~BundleSource() = default;
 
-void BundleSource::Get(Packing packing, Taker taker) {
+void BundleSource::Get(Packing packing, Callback callback) {
   Made& made = made_[static_cast<size_t>(packing)];
-  made.takers.push_back(std::move(taker));
+  made.callbacks.push_back(std::move(callback));
   if (made.bundle) {
     asio::post(io_, [this, &made] { Deliver(made, *made.bundle); });
-  } else if (made.takers.size() == 1) {
+  } else if (made.callbacks.size() == 1) {
     Begin(made, packing);
   }
 }
@@ -98,7 +98,7 @@ void BundleSource::Begin(Made& made, Packing packing) {
 
 void BundleSource::Deliver(Made& made, Result<SharedBundle> bundle) {
   made.bundle = std::move(bundle);
-  for (const Taker& taker : std::exchange(made.takers, {})) taker(*made.bundle);
+  for (const Callback& callback : std::exchange(made.callbacks, {})) callback(*made.bundle);
 }
 
 void BundleFeed::Begin(SharedBundle bundle) {

@@ -26,7 +26,7 @@ using SharedBundle = std::shared_ptr<const Bundle>;
 
 class BundleSource {
  public:
-  using Taker = std::function<void(const Result<SharedBundle>&)>;
+  using Callback = std::function<void(const Result<SharedBundle>&)>;
 
   // From the start of tar to its end.
   static constexpr Duration kLimit = std::chrono::seconds(30);
@@ -38,15 +38,16 @@ class BundleSource {
   BundleSource(const BundleSource&) = delete;
   BundleSource& operator=(const BundleSource&) = delete;
 
-  // `taker` is called once, after this call has returned, with the bundle or a one-sentence error.
-  void Get(Packing packing, Taker taker);
+  // `callback` is called once, after this call has returned, with the bundle or a one-sentence
+  // error.
+  void Get(Packing packing, Callback callback);
 
  private:
   class Packer;
   struct Made {
     std::unique_ptr<Packer> packer;
     std::optional<Result<SharedBundle>> bundle;
-    std::vector<Taker> takers;
+    std::vector<Callback> callbacks;
   };
   void Begin(Made& made, Packing packing);
   void Deliver(Made& made, Result<SharedBundle> bundle);

@@ -317,7 +317,7 @@ asio::awaitable<bool> SshChannel::Connection::AskAgent(std::vector<AgentKey>* ke
   agent_ = std::make_unique<AgentClient>(hub_->io(), socket, [this] { wait_->Wake(); });
   agent_->Ask(AskForAgentKeys());
   if (!co_await wait_->Until([this] { return agent_->answered(); })) co_return false;
-  *keys = ReadAgentKeys(agent_->TakeAnswer()).value_or(std::vector<AgentKey>());
+  *keys = ReadAgentKeys(agent_->PopAnswer()).value_or(std::vector<AgentKey>());
   co_return true;
 }
 
@@ -332,7 +332,7 @@ asio::awaitable<Step> SshChannel::Connection::TryKey(const LoginKey& key) {
     if (!std::exchange(asked, true)) agent_->Ask(AskAgentToSign(key.blob, data));
     if (!agent_->answered()) return std::nullopt;
     given = true;
-    return ReadAgentSignature(agent_->TakeAnswer()).value_or("");
+    return ReadAgentSignature(agent_->PopAnswer()).value_or("");
   };
   while (true) {
     fresh_ = false;

@@ -148,7 +148,7 @@ UniqueFd SshDialer::StartProxy() {
                                  [weak = std::weak_ptr(wait_)](const SshProgram&, int) {
                                    if (auto wait = weak.lock()) wait->Wake();
                                  });
-  if (started.ok()) return proxy_->TakeSocket();
+  if (started.ok()) return proxy_->ReleaseSocket();
   wait_->Fail("the way to it cannot be started: " + started.message());
   return UniqueFd();
 }

@@ -18,7 +18,7 @@ bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 // A key that nobody has, to ask what is said about a host as such.
 std::string NobodysKey() {
   constexpr size_t kKeyBytes = 32;
-  return SshWriter().String("ssh-ed25519").String(std::string(kKeyBytes, '\0')).Take();
+  return SshWriter().String("ssh-ed25519").String(std::string(kKeyBytes, '\0')).Release();
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class SshProgram : public std::enable_shared_from_this<SshProgram> {
   // The hub owns a reference while it runs, so `on_end` must not own the hub.
   Status Start(const std::vector<std::string>& argv, OnEnd on_end);
   // hvdrun's end of the socket pair. If not taken, stdout is collected in output().
-  UniqueFd TakeSocket() { return std::move(socket_); }
+  UniqueFd ReleaseSocket() { return std::move(socket_); }
   void Collect();
   void Kill();
 

@@ -372,7 +372,7 @@ std::vector<Finding> HostFindings(const DoctorReport& report, const DoctorLimits
   FindLogind(groups);
   FindDisks(limits, groups);
   FindNetworks(report, groups);
-  return groups.Take();
+  return groups.Release();
 }
 
 }  // namespace hvd

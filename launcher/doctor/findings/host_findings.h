@@ -30,7 +30,7 @@ class FindingGroups {
   void AddDifferences(const char* kind, const std::string& name, const OfFacts& value,
                       const std::string& fix);
 
-  std::vector<Finding> Take() { return std::move(findings_); }
+  std::vector<Finding> Release() { return std::move(findings_); }
 
  private:
   const std::vector<HostReport>& hosts_;

@@ -86,7 +86,7 @@ class PairFindingList {
     }
   }
   const std::string& NameOf(uint32_t host) const { return report_.hosts[host].name; }
-  std::vector<Finding> Take() { return std::move(findings_); }
+  std::vector<Finding> Release() { return std::move(findings_); }
 
  private:
   std::string CommonText(uint32_t host, const Pairs& bad,
@@ -160,7 +160,7 @@ std::vector<Finding> PairFindings(const DoctorReport& report, const DoctorLimits
       },
       "look at its cable, duplex and errors (ip -s link, ethtool), or leave it out: the slowest "
       "way sets the pace of all");
-  return list.Take();
+  return list.Release();
 }
 
 }  // namespace hvd

@@ -182,7 +182,7 @@ void AgentConnection::OnBytes(Connection& connection, std::string_view bytes) {
   silent_looks_ = 0;
   Preamble& preamble = connection.preamble;
   if (preamble.over()) return Receive(bytes);
-  if (std::optional<std::string> rest = preamble.Take(bytes)) {
+  if (std::optional<std::string> rest = preamble.Consume(bytes)) {
     if (connection.resuming || std::exchange(feed_, nullptr)) stream_.Attach(SteadyNow());
     if (connection.resuming) {
       Flush();

@@ -48,7 +48,7 @@ Plan PlanOf(const HostWorld& world, uint32_t own) {
 ForeignStalls::ForeignStalls(asio::io_context& io, const Clock& clock, Endless endless)
     : clock_(clock),
       endless_(std::move(endless)),
-      examiner_(io, clock, [this](const ToDriver& message) { Take(message); }),
+      examiner_(io, clock, [this](const ToDriver& message) { Handle(message); }),
       rounds_([this](uint32_t host, const ExamineRanks& question) {
         if (host == own_host_) examiner_.Answer(question);
       }),
@@ -59,7 +59,7 @@ void ForeignStalls::Watch(const HostGenerations& generations) {
   examiner_.Watch(generations, /*reports_idle=*/false);
 }
 
-void ForeignStalls::Take(const ToDriver& message) {
+void ForeignStalls::Handle(const ToDriver& message) {
   const TimePoint now = clock_.Now();
   if (const auto* seen = std::get_if<StallReport>(&message)) {
     const HostWorld& world = generations_->world();
@@ -68,7 +68,7 @@ void ForeignStalls::Take(const ToDriver& message) {
     waiting_ = seen->waiting;
     if (!plan_.ranks.empty()) rounds_.Begin(plan_, *seen, now);
   } else if (const auto* answer = std::get_if<RanksExamined>(&message)) {
-    if (Status taken = rounds_.Take(plan_, own_host_, *answer); !taken.ok())
+    if (Status taken = rounds_.Handle(plan_, own_host_, *answer); !taken.ok())
       LogError(taken.message());
   }
   Conclude();

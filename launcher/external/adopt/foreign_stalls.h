@@ -34,7 +34,7 @@ class ForeignStalls {
   void Watch(const HostGenerations& generations);
 
  private:
-  void Take(const ToDriver& message);
+  void Handle(const ToDriver& message);
   void Conclude();
   void Tell(const StallExplained& stall) const;
 

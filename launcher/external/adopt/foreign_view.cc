@@ -14,8 +14,8 @@ ForeignView::ForeignView(asio::io_context& io, std::string job_id,
     : io_(io),
       job_id_(std::move(job_id)),
       generations_(generations),
-      recorders_(io, [this](const ToDriver& answer) { Take(answer); }),
-      stacks_(io, [this](const ToDriver& answer) { Take(answer); }),
+      recorders_(io, [this](const ToDriver& answer) { Handle(answer); }),
+      stacks_(io, [this](const ToDriver& answer) { Handle(answer); }),
       live_(io, Hooks()) {}
 
 // This host is number 0, and there is no other.
@@ -76,15 +76,15 @@ void ForeignView::Ask(const ToAgent& question) {
   });
 }
 
-void ForeignView::Take(const ToDriver& answer) {
+void ForeignView::Handle(const ToDriver& answer) {
   if (const auto* counts = std::get_if<CountsReply>(&answer)) {
-    if (Status taken = live_.Take(0, *counts); !taken.ok()) LogError(taken.message());
+    if (Status taken = live_.Handle(0, *counts); !taken.ok()) LogError(taken.message());
   } else if (const auto* ring = std::get_if<RingReply>(&answer)) {
-    live_.Take(0, *ring);
+    live_.Handle(0, *ring);
   } else if (const auto* stacks = std::get_if<StacksReply>(&answer)) {
-    live_.Take(0, *stacks);
+    live_.Handle(0, *stacks);
   } else if (const auto* over = std::get_if<RingsOver>(&answer)) {
-    live_.Take(0, *over);
+    live_.Handle(0, *over);
   }
 }
 

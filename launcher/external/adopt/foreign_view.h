@@ -34,7 +34,7 @@ class ForeignView {
   JobView Outline() const;
   StackReader::Workers Ranks() const;
   void Ask(const ToAgent& question);
-  void Take(const ToDriver& answer);
+  void Handle(const ToDriver& answer);
 
   asio::io_context& io_;
   const std::string job_id_;

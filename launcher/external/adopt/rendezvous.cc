@@ -235,12 +235,12 @@ void Rendezvous::LookForWorld(Duration delay) {
   std::string key = Key("world");
   GetRecord(key, MostBytesOfWorldRecord(here_.size), [this, turn = turn_, key, delay](auto value) {
     if (turn != turn_ || !Tolerate(key, value.status())) return;
-    if (value.ok() && value->has_value()) return TakeWorld(key, **value, delay);
+    if (value.ok() && value->has_value()) return HandleWorld(key, **value, delay);
     Later(delay, [=, this] { LookForLeader(Longer(delay)); });
   });
 }
 
-void Rendezvous::TakeWorld(const std::string& key, const std::string& text, Duration delay) {
+void Rendezvous::HandleWorld(const std::string& key, const std::string& text, Duration delay) {
   if (std::optional<std::string> reason = DecodeRefusal(text)) {
     if (!IsReason(*reason)) return RefuseRecord(key, InvalidArgument("is no sentence"));
     if (!old_refusal_) return Finish(Aborted(*reason));

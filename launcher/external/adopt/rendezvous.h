@@ -70,7 +70,7 @@ class Rendezvous {
   void LookForLeader(Duration delay);
   void EnterRendezvous();
   void LookForWorld(Duration delay);
-  void TakeWorld(const std::string& key, const std::string& text, Duration delay);
+  void HandleWorld(const std::string& key, const std::string& text, Duration delay);
   void FinishWith(const std::string& world_key, const WorldRecord& world);
   void Finish(Result<MetWorld> outcome);
   void Send(const std::string& key, const std::string& text);

@@ -24,7 +24,7 @@ class WordWriter {
  public:
   explicit WordWriter(std::string_view title) : text_(title) {}
   void operator()(const auto&... fields) { (Put(fields), ...); }
-  std::string Take() { return std::move(text_); }
+  std::string Release() { return std::move(text_); }
 
  private:
   void Put(const std::string& word) { text_ += " " + word; }
@@ -84,7 +84,7 @@ template <typename Record>
 std::string EncodeWords(std::string_view title, const Record& record) {
   WordWriter words(title);
   Fields(words, record);
-  return words.Take();
+  return words.Release();
 }
 
 // Whether the text has this title and the fields of the record, and nothing else.

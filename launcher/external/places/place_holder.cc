@@ -65,7 +65,7 @@ Result<UniqueFd> OwnEnvironment() {
 }
 
 // Which MPICH and its relatives opened for the rank.
-UniqueFd TakePmi() {
+UniqueFd AdoptPmi() {
   const int fd = ParseWhole<int>(GetEnv("PMI_FD").value_or("")).value_or(-1);
   return fd > STDERR_FILENO ? UniqueFd(fd) : UniqueFd();
 }
@@ -75,7 +75,7 @@ std::optional<ProcessEnd> WaitForEnd(int agent) {
   for (;;) {
     pollfd waiting{agent, POLLIN, 0};
     if (::poll(&waiting, 1, -1) < 0 && errno != EINTR) return std::nullopt;
-    if (std::optional<PassedDescriptors> said = TakeDescriptors(agent))
+    if (std::optional<PassedDescriptors> said = ReceiveDescriptors(agent))
       return ParsePlaceEnd(said->bytes);
   }
 }
@@ -106,7 +106,7 @@ int HoldPlace(const std::string& job_id, uint32_t hosts) {
   {
     Result<UniqueFd> environment = OwnEnvironment();
     if (!environment.ok()) return Fail(environment.status().message());
-    const UniqueFd pmi = TakePmi();
+    const UniqueFd pmi = AdoptPmi();
     std::vector<int> passed = {environment->get()};
     if (pmi.valid()) passed.push_back(pmi.get());
     if (Status sent = PassDescriptors(agent->get(), PlaceText(*number), passed); !sent.ok())

@@ -108,7 +108,7 @@ void PlaceServer::WaitToRead(const HolderPtr& holder) {
 }
 
 void PlaceServer::Read(const HolderPtr& holder) {
-  std::optional<PassedDescriptors> passed = TakeDescriptors(holder->socket.native_handle());
+  std::optional<PassedDescriptors> passed = ReceiveDescriptors(holder->socket.native_handle());
   if (!passed) return WaitToRead(holder);
   if (passed->bytes.empty() || holder->taken) return holder->socket.close();
   const std::optional<PlaceNumber> number = ParsePlace(passed->bytes);

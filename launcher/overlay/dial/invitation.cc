@@ -14,7 +14,7 @@ constexpr std::string_view kUnconnected = "unconnected ";
 constexpr size_t kKeyDigits = 64;
 constexpr size_t kMostReason = 400;
 
-std::string_view TakeWord(std::string_view& text) {
+std::string_view PopWord(std::string_view& text) {
   const size_t end = std::min(text.find(' '), text.size());
   const std::string_view word = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
@@ -29,11 +29,11 @@ std::string InvitationText(const Invitation& invitation) {
 }
 
 Result<Invitation> ParseInvitation(std::string_view line) {
-  if (TakeWord(line) != kTitle) return InvalidArgument("its first line is no invitation");
+  if (PopWord(line) != kTitle) return InvalidArgument("its first line is no invitation");
   Invitation invitation;
-  invitation.job_id = TakeWord(line);
+  invitation.job_id = PopWord(line);
   if (!ParseJobId(invitation.job_id)) return InvalidArgument("its invitation names no job");
-  invitation.key = TakeWord(line);
+  invitation.key = PopWord(line);
   if (invitation.key.size() != kKeyDigits) return InvalidArgument("its invitation has no key");
   Result<MeshRecord> door = DecodeMeshRecord(line);
   if (!door.ok()) return InvalidArgument("its invitation has no address of the driver");

@@ -163,7 +163,7 @@ void RelayEnd::Accepted(uint32_t host, uint32_t rank, UniqueFd socket, std::stri
   connection.socket->Start();
 }
 
-void RelayEnd::Take(const RelayOpen& open) {
+void RelayEnd::Handle(const RelayOpen& open) {
   if (connections_.count(open.id) > 0) return;
   if (open.rank == kRelayProbe) {
     connections_[open.id];
@@ -181,13 +181,13 @@ void RelayEnd::Take(const RelayOpen& open) {
 void RelayEnd::Add(uint64_t id, UniqueFd socket) {
   RelaySocket::Handlers handlers;
   handlers.on_bytes = [this, id](std::string bytes) { tell_(RelayData{id, std::move(bytes)}); };
-  handlers.on_written = [this, id](size_t bytes) { Taken(id, bytes, kCreditPortion); };
+  handlers.on_written = [this, id](size_t bytes) { ReturnCredit(id, bytes, kCreditPortion); };
   handlers.on_end = [this, id] { Ended(id); };
   connections_[id].socket =
       std::make_shared<RelaySocket>(io_, std::move(socket), std::move(handlers));
 }
 
-void RelayEnd::Taken(uint64_t id, uint64_t bytes, uint64_t at_least) {
+void RelayEnd::ReturnCredit(uint64_t id, uint64_t bytes, uint64_t at_least) {
   auto at = connections_.find(id);
   if (at == connections_.end()) return;
   at->second.owed += bytes;
@@ -198,16 +198,16 @@ void RelayEnd::Ended(uint64_t id) {
   if (connections_.erase(id) > 0) tell_(RelayClose{id});
 }
 
-void RelayEnd::Take(const RelayData& data) {
+void RelayEnd::Handle(const RelayData& data) {
   auto at = connections_.find(data.id);
   if (at == connections_.end()) return;
-  if (at->second.socket == nullptr) return Taken(data.id, data.bytes.size(), 1);
+  if (at->second.socket == nullptr) return ReturnCredit(data.id, data.bytes.size(), 1);
   if (at->second.socket->Write(data.bytes)) return;
   at->second.socket->Close();
   Ended(data.id);
 }
 
-void RelayEnd::Take(const RelayClose& close) {
+void RelayEnd::Handle(const RelayClose& close) {
   if (auto probe = probes_.find(close.id); probe != probes_.end()) {
     RelayMeasured measured;
     measured.host = probe->second.host;
@@ -221,7 +221,7 @@ void RelayEnd::Take(const RelayClose& close) {
   connections_.erase(at);
 }
 
-void RelayEnd::Take(const RelayCredit& credit) {
+void RelayEnd::Handle(const RelayCredit& credit) {
   if (auto probe = probes_.find(credit.id); probe != probes_.end()) {
     probe->second.probe.Arrived(credit.bytes, SteadyNow());
     return Drive(credit.id);

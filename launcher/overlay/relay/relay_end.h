@@ -82,10 +82,10 @@ class RelayEnd {
   // The value of an entry as ranks of this host see it.
   std::string ValueFor(uint64_t generation, const std::string& key, const std::string& value);
 
-  void Take(const RelayOpen& open);
-  void Take(const RelayData& data);
-  void Take(const RelayClose& close);
-  void Take(const RelayCredit& credit);
+  void Handle(const RelayOpen& open);
+  void Handle(const RelayData& data);
+  void Handle(const RelayClose& close);
+  void Handle(const RelayCredit& credit);
   // Closes everything, without messages.
   void Close();
 
@@ -101,7 +101,7 @@ class RelayEnd {
 
   void Accepted(uint32_t host, uint32_t rank, UniqueFd socket, std::string hello);
   void Add(uint64_t id, UniqueFd socket);
-  void Taken(uint64_t id, uint64_t bytes, uint64_t at_least);
+  void ReturnCredit(uint64_t id, uint64_t bytes, uint64_t at_least);
   void Ended(uint64_t id);
   void Drive(uint64_t id);
   void WatchProbes();

@@ -2,7 +2,7 @@
 
 namespace hvd {
 
-Status RelaySwitch::Take(uint32_t host, const RelayOpen& open) {
+Status RelaySwitch::Handle(uint32_t host, const RelayOpen& open) {
   if (open.id >> 32 != host || connections_.count(open.id) > 0)
     return InvalidArgument("its agent gave a relayed connection a wrong number");
   if (routes_.count({host, open.host}) == 0)
@@ -23,7 +23,7 @@ RelaySwitch::Connection* RelaySwitch::Find(uint32_t host, uint64_t id) {
   return host == opener || host == other ? &at->second : nullptr;
 }
 
-Status RelaySwitch::Take(uint32_t host, const RelayData& data) {
+Status RelaySwitch::Handle(uint32_t host, const RelayData& data) {
   Connection* connection = Find(host, data.id);
   if (connection == nullptr) return Status::Ok();
   const size_t side = host == connection->hosts[0] ? 0 : 1;
@@ -34,7 +34,7 @@ Status RelaySwitch::Take(uint32_t host, const RelayData& data) {
   return Status::Ok();
 }
 
-Status RelaySwitch::Take(uint32_t host, const RelayCredit& credit) {
+Status RelaySwitch::Handle(uint32_t host, const RelayCredit& credit) {
   Connection* connection = Find(host, credit.id);
   if (connection == nullptr) return Status::Ok();
   const size_t sender = host == connection->hosts[0] ? 1 : 0;
@@ -45,7 +45,7 @@ Status RelaySwitch::Take(uint32_t host, const RelayCredit& credit) {
   return Status::Ok();
 }
 
-Status RelaySwitch::Take(uint32_t host, const RelayClose& close) {
+Status RelaySwitch::Handle(uint32_t host, const RelayClose& close) {
   Connection* connection = Find(host, close.id);
   if (connection == nullptr) return Status::Ok();
   const uint32_t other = connection->hosts[host == connection->hosts[0] ? 1 : 0];

@@ -33,10 +33,10 @@ class RelaySwitch {
 
   // Handles a message from the agent of `host`. Not ok: a protocol violation, as a sentence for
   // AgentConnection::Break. Data of a closed connection is dropped.
-  Status Take(uint32_t host, const RelayOpen& open);
-  Status Take(uint32_t host, const RelayData& data);
-  Status Take(uint32_t host, const RelayClose& close);
-  Status Take(uint32_t host, const RelayCredit& credit);
+  Status Handle(uint32_t host, const RelayOpen& open);
+  Status Handle(uint32_t host, const RelayData& data);
+  Status Handle(uint32_t host, const RelayClose& close);
+  Status Handle(uint32_t host, const RelayCredit& credit);
   // Closes the other ends of all its connections.
   void HostGone(uint32_t host);
 

@@ -95,7 +95,7 @@ void TreeOutbox::Add(const TreeDownEntry& entry) {
   }
 }
 
-std::vector<std::pair<uint32_t, TreeDown>> TreeOutbox::Take() {
+std::vector<std::pair<uint32_t, TreeDown>> TreeOutbox::PopAll() {
   std::vector<std::pair<uint32_t, TreeDown>> taken;
   for (auto& [child, down] : waiting_) taken.emplace_back(child, std::move(down));
   waiting_.clear();
@@ -238,12 +238,12 @@ void TreeNode::Down(const TreeDownEntry& entry, ToAgent inner) {
   if (entry.first <= host_ && host_ < entry.end) own_.push_back(std::move(inner));
 }
 
-TreeUp TreeNode::TakeUp() {
+TreeUp TreeNode::PopUpward() {
   FlushJoined();
   return std::exchange(up_, {});
 }
 
-std::vector<ToAgent> TreeNode::TakeOwn() { return std::exchange(own_, {}); }
+std::vector<ToAgent> TreeNode::PopOwn() { return std::exchange(own_, {}); }
 
 // ---- the driver's end
 

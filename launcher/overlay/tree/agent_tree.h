@@ -48,7 +48,7 @@ class TreeOutbox {
   // Queues for each child the part of the entry that concerns its block.
   void Add(const TreeDownEntry& entry);
   // Removes and returns the queued messages with their children.
-  std::vector<std::pair<uint32_t, TreeDown>> Take();
+  std::vector<std::pair<uint32_t, TreeDown>> PopAll();
 
  private:
   std::vector<TreeBlock> blocks_;
@@ -85,9 +85,9 @@ class TreeNode {
 
   // Each removes and returns the messages queued since the last call.
   bool has_up() const { return !up_.entries.empty() || !joined_.empty(); }
-  TreeUp TakeUp();
-  std::vector<std::pair<uint32_t, TreeDown>> TakeDown() { return down_.Take(); }
-  std::vector<ToAgent> TakeOwn();  // for this host
+  TreeUp PopUpward();
+  std::vector<std::pair<uint32_t, TreeDown>> PopDownward() { return down_.PopAll(); }
+  std::vector<ToAgent> PopOwn();  // for this host
 
  private:
   void Up(uint32_t host, std::string bytes);
@@ -120,12 +120,12 @@ class TreeRoot {
   bool flat() const { return width_ == 0; }
   uint32_t width() const { return width_; }  // 0: flat
   TreePlace PlaceOf(uint32_t host) const { return PlaceInTree(host, hosts_, width_); }
-  // Queues a message for all hosts, or for one, until TakeDown.
+  // Queues a message for all hosts, or for one, until PopDownward.
   void ToAll(const ToAgent& message) { down_.Add({0, hosts_, EncodeToAgent(message)}); }
   void ToOne(uint32_t host, const ToAgent& message) {
     down_.Add({host, host + 1, EncodeToAgent(message)});
   }
-  std::vector<std::pair<uint32_t, TreeDown>> TakeDown() { return down_.Take(); }
+  std::vector<std::pair<uint32_t, TreeDown>> PopDownward() { return down_.PopAll(); }
 
   // `host` sends directly from now on; false: it did already.
   bool Cut(uint32_t host);

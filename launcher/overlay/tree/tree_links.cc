@@ -97,13 +97,13 @@ void TreeLinks::Receive(uint32_t peer, std::string_view bytes) {
   while (status.ok()) {
     std::optional<StreamMessage> message = stream.Next();
     if (!message) break;
-    status = Take(peer, message->bytes);
+    status = Handle(peer, message->bytes);
   }
   if (!status.ok()) return Lose(peer, status);
   Flush(*at->second);
 }
 
-Status TreeLinks::Take(uint32_t peer, const std::string& message) {
+Status TreeLinks::Handle(uint32_t peer, const std::string& message) {
   if (peer == parent_) {
     Result<ToAgent> decoded = DecodeToAgent(message);
     if (!decoded.ok()) return decoded.status();

@@ -74,7 +74,7 @@ class TreeLinks final : private MeshConnectorOwner {
   void Unreachable(uint32_t peer, Status why) override;
 
   void Receive(uint32_t peer, std::string_view bytes);
-  Status Take(uint32_t peer, const std::string& message);
+  Status Handle(uint32_t peer, const std::string& message);
   void Flush(Link& link);
   void Lose(uint32_t peer, const Status& why);
 

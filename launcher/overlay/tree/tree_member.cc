@@ -82,7 +82,7 @@ void TreeMember::GatherUp() {
 }
 
 void TreeMember::SendUp() {
-  TreeUp batch = node_->TakeUp();
+  TreeUp batch = node_->PopUpward();
   if (batch.entries.empty()) return;
   if (straight_) {
     owner_.tell_driver(std::move(batch));
@@ -108,9 +108,9 @@ Status TreeMember::OnFromAbove(const TreeDown& message) {
 // Sends the messages that the node has ready, in all directions. A message for this host may bring
 // forth others.
 void TreeMember::Deliver() {
-  for (const auto& [child, part] : node_->TakeDown()) links_->SendDown(child, part);
+  for (const auto& [child, part] : node_->PopDownward()) links_->SendDown(child, part);
   if (node_->has_up()) GatherUp();
-  for (ToAgent& message : node_->TakeOwn()) owner_.handle(std::move(message));
+  for (ToAgent& message : node_->PopOwn()) owner_.handle(std::move(message));
 }
 
 // ---- ends

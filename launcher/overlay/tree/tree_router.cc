@@ -83,7 +83,7 @@ void TreeRouter::ToHost(uint32_t host, const KeyValue& entry) {
 
 void TreeRouter::Flush() {
   if (!tree_) return;
-  for (auto& [number, part] : tree_->TakeDown()) send_(hosts_[number], std::move(part));
+  for (auto& [number, part] : tree_->PopDownward()) send_(hosts_[number], std::move(part));
 }
 
 Status TreeRouter::CheckDirect(uint32_t host, const ToDriver& message, bool started) const {
@@ -114,7 +114,7 @@ TimePoint TreeRouter::NextTick() const {
   return next;
 }
 
-std::vector<std::pair<uint32_t, std::string>> TreeRouter::TakeOverdue(TimePoint now) {
+std::vector<std::pair<uint32_t, std::string>> TreeRouter::PopOverdue(TimePoint now) {
   std::vector<std::pair<uint32_t, std::string>> overdue;
   for (auto it = lost_.begin(); it != lost_.end();) {
     if (now < it->second.due) {

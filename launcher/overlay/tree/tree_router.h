@@ -77,10 +77,10 @@ class TreeRouter {
   // died, which will be noticed; if it is still alive after `patience`, only their connection is
   // lost. False: already known.
   bool Cut(uint32_t host, const std::string& reason, TimePoint now, Duration patience);
-  // When TakeOverdue has something to return; TimePoint::max(): never.
+  // When PopOverdue has something to return; TimePoint::max(): never.
   TimePoint NextTick() const;
   // The hosts whose patience has run out, each once, with the reason to give them up.
-  std::vector<std::pair<uint32_t, std::string>> TakeOverdue(TimePoint now);
+  std::vector<std::pair<uint32_t, std::string>> PopOverdue(TimePoint now);
 
  private:
   struct Lost {

@@ -18,7 +18,7 @@ constexpr char kSeparator = '/', kBetweenParents = ',';
 constexpr size_t kMostParents = 256;
 
 // The text up to the separator, which goes with it.
-std::string_view Take(std::string_view& text, char separator) {
+std::string_view PopField(std::string_view& text, char separator) {
   size_t end = std::min(text.find(separator), text.size());
   std::string_view part = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
@@ -62,13 +62,13 @@ std::string JobPlaceText(const JobPlace& place) {
 
 std::optional<JobPlace> ParseJobPlace(std::string_view text) {
   JobPlace place;
-  place.boot = Take(text, kSeparator);
-  place.pid_namespace = Take(text, kSeparator);
-  const auto user = ParseWhole<uid_t>(Take(text, kSeparator));
+  place.boot = PopField(text, kSeparator);
+  place.pid_namespace = PopField(text, kSeparator);
+  const auto user = ParseWhole<uid_t>(PopField(text, kSeparator));
   if (place.boot.empty() || place.pid_namespace.empty() || !user) return std::nullopt;
   place.user = *user;
   while (!text.empty() && place.parents.size() < kMostParents) {
-    const auto parent = ParseWhole<pid_t>(Take(text, kBetweenParents));
+    const auto parent = ParseWhole<pid_t>(PopField(text, kBetweenParents));
     if (!parent) return std::nullopt;
     place.parents.push_back(*parent);
   }

@@ -54,7 +54,7 @@ Status PassDescriptors(int socket, const std::string& bytes, const std::vector<i
   return SystemError("the other process does not take descriptors", errno);
 }
 
-std::optional<PassedDescriptors> TakeDescriptors(int socket) {
+std::optional<PassedDescriptors> ReceiveDescriptors(int socket) {
   std::array<char, kMostMessageBytes> bytes{};
   iovec data{bytes.data(), bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};

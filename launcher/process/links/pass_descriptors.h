@@ -23,7 +23,7 @@ Status PassDescriptors(int socket, const std::string& bytes, const std::vector<i
 
 // Non-blocking; nothing if there is no message. A message with more than kMostDescriptors yields
 // none.
-std::optional<PassedDescriptors> TakeDescriptors(int socket);
+std::optional<PassedDescriptors> ReceiveDescriptors(int socket);
 
 }  // namespace hvd
 

@@ -36,7 +36,7 @@ std::optional<PythonFrame> PySpyFrameOf(std::string_view text) {
                      text.substr(kIndent.size(), open - kIndent.size())};
 }
 
-std::string_view TakeLine(std::string_view* text) {
+std::string_view PopLine(std::string_view* text) {
   const size_t end = std::min(text->find('\n'), text->size());
   const std::string_view line = text->substr(0, end);
   text->remove_prefix(std::min(end + 1, text->size()));
@@ -72,7 +72,7 @@ std::string FrameSite(const PythonFrame& frame) {
 std::string PythonSite(std::string_view stacks) {
   Innermost main;
   while (!stacks.empty()) {
-    const std::string_view line = TakeLine(&stacks);
+    const std::string_view line = PopLine(&stacks);
     // Threads come with the newest first, and the main thread is the oldest.
     if (line.starts_with("Thread ") || line.starts_with("Current thread ")) main = {};
     if (const std::optional<PythonFrame> frame = FrameOf(line)) main.Add(*frame);
@@ -84,7 +84,7 @@ std::vector<PythonFrame> PySpyFrames(std::string_view dump, int pid) {
   const std::string begin = Format("Thread {} ", pid);
   std::vector<PythonFrame> main;
   for (bool inside = false; !dump.empty();) {
-    const std::string_view line = TakeLine(&dump);
+    const std::string_view line = PopLine(&dump);
     if (line.starts_with("Thread ")) inside = line.starts_with(begin);
     if (!inside) continue;
     if (const std::optional<PythonFrame> frame = PySpyFrameOf(line)) main.push_back(*frame);

@@ -263,11 +263,11 @@ TEST(HostRange, KeepsZerosAndMultiplies) {
 TEST(HostRange, ListsAreCutOutsideOfBrackets) {
   std::string_view list = "n[1-3,7],b,";
   bool last = true;
-  EXPECT_EQ(TakeListItem(list, last), "n[1-3,7]");
+  EXPECT_EQ(PopListItem(list, last), "n[1-3,7]");
   EXPECT_FALSE(last);
-  EXPECT_EQ(TakeListItem(list, last), "b");
+  EXPECT_EQ(PopListItem(list, last), "b");
   EXPECT_FALSE(last);
-  EXPECT_EQ(TakeListItem(list, last), "");
+  EXPECT_EQ(PopListItem(list, last), "");
   EXPECT_TRUE(last);
 }
 

@@ -67,11 +67,11 @@ HostOfRank OneEach(uint32_t hosts) {
 TEST(TreeRoot, SpeaksToAllAndToOneThroughItsChildren) {
   TreeRoot root(100, 4, OneEach(100));
   root.ToAll(BeginGeneration{1});
-  auto all = root.TakeDown();
+  auto all = root.PopDownward();
   EXPECT_EQ(all.size(), 4U);
   EXPECT_EQ(HostsOf(all).size(), 100U);
   root.ToOne(30, BeginGeneration{1});
-  auto one = root.TakeDown();
+  auto one = root.PopDownward();
   ASSERT_EQ(one.size(), 1U);
   EXPECT_EQ(one[0].first, 25U);
   EXPECT_EQ(HostsOf(one), std::set<uint32_t>{30});
@@ -81,7 +81,7 @@ TEST(TreeRoot, WithFewHostsThereIsNoTree) {
   TreeRoot root(4, 4, OneEach(4));
   EXPECT_TRUE(root.flat());
   root.ToAll(BeginGeneration{1});
-  EXPECT_EQ(root.TakeDown().size(), 4U);
+  EXPECT_EQ(root.PopDownward().size(), 4U);
   EXPECT_FALSE(root.PlaceOf(3).parent);
 }
 
@@ -90,7 +90,7 @@ TEST(TreeRoot, IsAtMostFourWide) {
   EXPECT_FALSE(root.flat());
   EXPECT_EQ(root.width(), kWidestTree);
   root.ToAll(BeginGeneration{1});
-  EXPECT_EQ(root.TakeDown().size(), kWidestTree);
+  EXPECT_EQ(root.PopDownward().size(), kWidestTree);
   for (uint32_t host = 0; host < 33; ++host)
     EXPECT_LE(root.PlaceOf(host).below.size(), kWidestTree) << host;
   EXPECT_EQ(TreeRoot(33, 3, OneEach(33)).width(), 3U);
@@ -126,8 +126,8 @@ class Node : public testing::Test {
 
   void Begin(uint64_t generation) {
     ASSERT_TRUE(node_.FromAbove(Down(0, 4, BeginGeneration{generation})).ok());
-    (void)node_.TakeDown();
-    (void)node_.TakeOwn();
+    (void)node_.PopDownward();
+    (void)node_.PopOwn();
   }
 };
 
@@ -135,7 +135,7 @@ TEST_F(Node, WhatGoesUpIsGatheredInOrder) {
   node_.FromSelf(WorkerStarted{0, 10});
   ASSERT_TRUE(node_.FromBelow(1, Batch(2, WorkerStarted{4, 12})).ok());
   node_.FromSelf(RankJoined{0});
-  TreeUp up = node_.TakeUp();
+  TreeUp up = node_.PopUpward();
   ASSERT_EQ(up.entries.size(), 3U);
   EXPECT_EQ(up.entries[0].host, 0U);
   EXPECT_EQ(up.entries[1].host, 2U);
@@ -148,7 +148,7 @@ TEST_F(Node, RanksThatJoinBecomeOneMessage) {
   node_.FromSelf(RankJoined{0});
   ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{2, 4}, {9, 1}}})).ok());
   node_.FromSelf(RankJoined{7});
-  TreeUp up = node_.TakeUp();
+  TreeUp up = node_.PopUpward();
   ASSERT_EQ(up.entries.size(), 1U);
   EXPECT_EQ(up.entries[0].message, EncodeToDriver(RanksJoined{{{0, 6}, {7, 1}, {9, 1}}}));
 }
@@ -156,7 +156,7 @@ TEST_F(Node, RanksThatJoinBecomeOneMessage) {
 TEST_F(Node, WhatARankDoesStaysInOrder) {
   node_.FromSelf(RankJoined{0});
   node_.FromSelf(RankLost{0, 1, 0, 5, "gone", ""});
-  TreeUp up = node_.TakeUp();
+  TreeUp up = node_.PopUpward();
   ASSERT_EQ(up.entries.size(), 2U);
   EXPECT_EQ(up.entries[0].message, EncodeToDriver(RanksJoined{{{0, 1}}}));
 }
@@ -170,22 +170,22 @@ TEST(ForEachRank, StaysBelowTheNumberOfRanks) {
 
 TEST_F(Node, AMessageForSomeGoesToThoseAlone) {
   ASSERT_TRUE(node_.FromAbove(Down(2, 3, BeginGeneration{1})).ok());
-  auto down = node_.TakeDown();
+  auto down = node_.PopDownward();
   ASSERT_EQ(down.size(), 1U);
   EXPECT_EQ(down[0].first, 1U) << "host 2 is below host 1";
-  EXPECT_TRUE(node_.TakeOwn().empty());
+  EXPECT_TRUE(node_.PopOwn().empty());
   ASSERT_TRUE(node_.FromAbove(Down(0, 4, BeginGeneration{1})).ok());
-  EXPECT_EQ(HostsOf(node_.TakeDown()), (std::set<uint32_t>{1, 2, 3}));
-  EXPECT_EQ(node_.TakeOwn().size(), 1U);
+  EXPECT_EQ(HostsOf(node_.PopDownward()), (std::set<uint32_t>{1, 2, 3}));
+  EXPECT_EQ(node_.PopOwn().size(), 1U);
 }
 
 TEST_F(Node, WhatTwoHostsBelowAskOfEachOtherGoesNoFurther) {
   Begin(1);
   ASSERT_TRUE(node_.FromBelow(1, Batch(2, PutKey{1, "address.2", "here"})).ok());
-  (void)node_.TakeUp();
+  (void)node_.PopUpward();
   ASSERT_TRUE(node_.FromBelow(3, Batch(3, WantKey{1, "address.2"})).ok());
   EXPECT_FALSE(node_.has_up());
-  auto down = node_.TakeDown();
+  auto down = node_.PopDownward();
   ASSERT_EQ(down.size(), 1U);
   EXPECT_EQ(down[0].first, 3U);
   ASSERT_EQ(down[0].second.entries.size(), 1U);
@@ -197,22 +197,22 @@ TEST_F(Node, AKeyIsAskedForOnceAndGivenToAllWhoWait) {
   ASSERT_TRUE(node_.FromBelow(1, Batch(1, WantKey{1, "address.6"})).ok());
   ASSERT_TRUE(node_.FromBelow(3, Batch(3, WantKey{1, "address.6"})).ok());
   node_.FromSelf(WantKey{1, "address.6"});
-  TreeUp up = node_.TakeUp();
+  TreeUp up = node_.PopUpward();
   ASSERT_EQ(up.entries.size(), 1U);
   EXPECT_EQ(up.entries[0].host, 0U) << "the answer comes to the one that asked";
   ASSERT_TRUE(node_.FromAbove(Down(0, 1, KeyValue{1, "address.6", "there"})).ok());
-  EXPECT_EQ(HostsOf(node_.TakeDown()), (std::set<uint32_t>{1, 3}));
-  EXPECT_EQ(node_.TakeOwn().size(), 1U);
+  EXPECT_EQ(HostsOf(node_.PopDownward()), (std::set<uint32_t>{1, 3}));
+  EXPECT_EQ(node_.PopOwn().size(), 1U);
 }
 
 TEST_F(Node, EntriesOfAnotherGenerationAreForgotten) {
   Begin(1);
   node_.FromSelf(PutKey{1, "address.0", "old"});
   Begin(2);
-  (void)node_.TakeUp();
+  (void)node_.PopUpward();
   node_.FromSelf(WantKey{2, "address.0"});
   EXPECT_TRUE(node_.has_up());
-  EXPECT_TRUE(node_.TakeOwn().empty());
+  EXPECT_TRUE(node_.PopOwn().empty());
 }
 
 TEST_F(Node, AChildThatLiesIsFoundOut) {
@@ -244,8 +244,8 @@ TEST_F(Node, OnlyThreeKindsOfMessagesGoDown) {
     if (auto* value = std::get_if<KeyValue>(&message)) *value = {1, "key", "value"};
     const bool may = IsOneOf<BeginGeneration, KeyValue, Resend>(message);
     EXPECT_EQ(node_.FromAbove(Down(0, 4, message)).ok(), may) << "kind " << message.index();
-    EXPECT_TRUE(node_.TakeDown().empty() || may) << "kind " << message.index();
-    EXPECT_TRUE(node_.TakeOwn().empty() || may) << "kind " << message.index();
+    EXPECT_TRUE(node_.PopDownward().empty() || may) << "kind " << message.index();
+    EXPECT_TRUE(node_.PopOwn().empty() || may) << "kind " << message.index();
   });
 }
 
@@ -266,7 +266,7 @@ TEST_F(Node, OnlyWhatRanksAndWorkersDoGoesUp) {
     TreeRoot root(7, 2, host_of_rank_);
     EXPECT_EQ(root.Open(0, Batch(1, message)).ok(), may) << "kind " << message.index();
     EXPECT_TRUE(may || !node_.has_up()) << "kind " << message.index();
-    (void)node_.TakeUp();
+    (void)node_.PopUpward();
   });
   EXPECT_FALSE(node_.FromBelow(1, Batch(1, PutKey{0, "key", "value"})).ok()) << "of the proof";
 }
@@ -308,7 +308,7 @@ TEST_F(Node, WhatAHostSaysTwiceIsGatheredOnce) {
   ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{2, 4}}})).ok());
   ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{2, 1}}})).ok());
   ASSERT_TRUE(node_.FromBelow(1, Batch(1, RanksJoined{{{3, 1}, {9, 1}}})).ok());
-  EXPECT_EQ(node_.TakeUp().entries.at(0).message, EncodeToDriver(RanksJoined{{{2, 4}, {9, 1}}}));
+  EXPECT_EQ(node_.PopUpward().entries.at(0).message, EncodeToDriver(RanksJoined{{{2, 4}, {9, 1}}}));
 }
 
 TEST_F(Node, NothingOfABadBatchIsPassedOn) {
@@ -319,8 +319,8 @@ TEST_F(Node, NothingOfABadBatchIsPassedOn) {
   TreeDown down = Down(0, 4, BeginGeneration{1});
   down.entries.push_back({0, 4, EncodeToAgent(SignalWorkers{9})});
   EXPECT_FALSE(node_.FromAbove(down).ok());
-  EXPECT_TRUE(node_.TakeDown().empty());
-  EXPECT_TRUE(node_.TakeOwn().empty());
+  EXPECT_TRUE(node_.PopDownward().empty());
+  EXPECT_TRUE(node_.PopOwn().empty());
 }
 
 TEST_F(Node, FromAboveComesWhatIsForThisPartOfTheTree) {
@@ -360,7 +360,7 @@ TEST_F(Node, AValueThatNobodyAskedForIsNotKept) {
   ASSERT_TRUE(node_.FromAbove(Down(0, 1, KeyValue{1, "mesh.8", "false"})).ok());
   node_.FromSelf(WantKey{1, "mesh.8"});
   EXPECT_TRUE(node_.has_up());
-  EXPECT_TRUE(node_.TakeOwn().empty());
+  EXPECT_TRUE(node_.PopOwn().empty());
 }
 
 TEST(CheckSpeaker, BeforeItHasRanksAHostSpeaksOfNone) {

@@ -400,8 +400,8 @@ class ExaminationTest : public testing::Test {
 
   // Agents answer everything at once, but for what a test takes into its own hands.
   void Serve() {
-    for (auto actions = examination_->TakeActions(); !actions.empty();
-         actions = examination_->TakeActions()) {
+    for (auto actions = examination_->PopActions(); !actions.empty();
+         actions = examination_->PopActions()) {
       for (const ExaminationAction& action : actions) {
         if (const auto* end = std::get_if<EndHost>(&action)) {
           ended_.push_back(end->host);
@@ -493,7 +493,7 @@ TEST_F(ExaminationTest, ASlowAnswerMakesTheClockUncertainAndTheQuickestCounts) {
   uint32_t number = 0;
   for (Duration route :
        {milliseconds(40), milliseconds(2), milliseconds(30), milliseconds(9), milliseconds(50)}) {
-    examination_->TakeActions();
+    examination_->PopActions();
     // The clock there is 7 ms ahead, and the answer is given when half of the time is over.
     int64_t wall = (now_ + route / 2).time_since_epoch().count() + 1'000'000 + 7'000'000;
     now_ += route;

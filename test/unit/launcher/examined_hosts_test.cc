@@ -40,8 +40,8 @@ TEST_F(ExaminedHostsTest, TwoNamesOfOneHostAreOne) {
   EXPECT_FALSE(hosts_.AnyConnecting());
   hosts_.MergeNames(TimePoint());
   EXPECT_EQ(report_.hosts[2].same_as, 1U);
-  EXPECT_TRUE(hosts_.Takes(1));
-  EXPECT_FALSE(hosts_.Takes(2)) << "its agent is asked once";
+  EXPECT_TRUE(hosts_.CanAsk(1));
+  EXPECT_FALSE(hosts_.CanAsk(2)) << "its agent is asked once";
 }
 
 TEST_F(ExaminedHostsTest, AHostThatFailsOnItsWayIsGivenUpOnce) {
@@ -62,7 +62,7 @@ TEST_F(ExaminedHostsTest, AHostThatFailsInTheProofCanStillBeAsked) {
   hosts_.Fail(1, "it does not reach b", TimePoint());
   EXPECT_THAT(hosts_.NoteFailures(TimePoint()), IsEmpty());
   EXPECT_FALSE(hosts_.Any(&ExaminedHost::proving));
-  EXPECT_TRUE(hosts_.Takes(1));
+  EXPECT_TRUE(hosts_.CanAsk(1));
 }
 
 TEST_F(ExaminedHostsTest, AnExaminationThatTakesTooLongIsAwaitedNoMore) {

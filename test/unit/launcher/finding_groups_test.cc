@@ -24,7 +24,7 @@ TEST(FindingGroups, HostsOfWhichTheSameIsSaidAreOneFinding) {
   groups.Add(
       Severity::kError, "kind", [](const HostReport& host) { return host.facts.python_version; },
       "fix");
-  const std::vector<Finding> findings = groups.Take();
+  const std::vector<Finding> findings = groups.Release();
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_EQ(findings[0].what, "a");
   EXPECT_EQ(findings[0].hosts, (std::vector<std::string>{"n0", "n3"}));
@@ -38,7 +38,7 @@ TEST(FindingGroups, FactsOfAHostThatWasNotExaminedAreNotLookedAt) {
   hosts[0].examined = false;
   FindingGroups groups(hosts);
   groups.AddFacts("kind", PythonOf, "fix");
-  const std::vector<Finding> findings = groups.Take();
+  const std::vector<Finding> findings = groups.Release();
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"n1"});
 }
@@ -47,7 +47,7 @@ TEST(FindingGroups, AHostThatDiffersFromMostIsNamedWithBothValues) {
   const std::vector<HostReport> hosts = Hosts({"3.10", "3.11", "", "3.11"});
   FindingGroups groups(hosts);
   groups.AddDifferences("python", "has Python", PythonOf, "fix");
-  const std::vector<Finding> findings = groups.Take();
+  const std::vector<Finding> findings = groups.Release();
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].hosts, std::vector<std::string>{"n0"});
   EXPECT_EQ(findings[0].what, "has Python 3.10, where most have 3.11");
@@ -57,7 +57,7 @@ TEST(FindingGroups, EqualAndUnknownValuesAreNoDifference) {
   const std::vector<HostReport> hosts = Hosts({"3.11", "", "3.11"});
   FindingGroups groups(hosts);
   groups.AddDifferences("python", "has Python", PythonOf, "fix");
-  EXPECT_TRUE(groups.Take().empty());
+  EXPECT_TRUE(groups.Release().empty());
 }
 
 }  // namespace

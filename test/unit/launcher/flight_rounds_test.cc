@@ -36,9 +36,9 @@ class FlightRoundsTest : public testing::Test {
 TEST_F(FlightRoundsTest, TheVerdictWaitsForAllHosts) {
   rounds_.Begin(AStall(), {3, 5}, kStart);
   EXPECT_THAT(asked_, ElementsAre(std::pair(3, 1), std::pair(5, 1)));
-  rounds_.Take(3, Told(1, 0, 8));
+  rounds_.Handle(3, Told(1, 0, 8));
   EXPECT_FALSE(rounds_.Result(2, kStart + kSecond));
-  rounds_.Take(5, Told(1, 1, 7));
+  rounds_.Handle(5, Told(1, 1, 7));
   const std::optional<ScriptStall> stall = rounds_.Result(2, kStart + kSecond);
   ASSERT_TRUE(stall);
   EXPECT_EQ(stall->verdict.sentence, "the job hangs");
@@ -50,7 +50,7 @@ TEST_F(FlightRoundsTest, TheVerdictWaitsForAllHosts) {
 
 TEST_F(FlightRoundsTest, AHostThatDoesNotAnswerHoldsItForSevenSeconds) {
   rounds_.Begin(AStall(), {0, 1}, kStart);
-  rounds_.Take(0, Told(1, 0, 8));
+  rounds_.Handle(0, Told(1, 0, 8));
   EXPECT_EQ(rounds_.NextTick(), kStart + 7 * kSecond);
   EXPECT_FALSE(rounds_.Result(2, kStart + 7 * kSecond - Duration(1)));
   const std::optional<ScriptStall> stall = rounds_.Result(2, kStart + 7 * kSecond);
@@ -60,7 +60,7 @@ TEST_F(FlightRoundsTest, AHostThatDoesNotAnswerHoldsItForSevenSeconds) {
 
 TEST_F(FlightRoundsTest, WithoutRecordersTheVerdictIsAsItWas) {
   rounds_.Begin(AStall(), {0}, kStart);
-  rounds_.Take(0, {1, {}});
+  rounds_.Handle(0, {1, {}});
   const std::optional<ScriptStall> stall = rounds_.Result(2, kStart);
   ASSERT_TRUE(stall);
   EXPECT_EQ(stall->verdict.details, "  details\n");
@@ -68,15 +68,15 @@ TEST_F(FlightRoundsTest, WithoutRecordersTheVerdictIsAsItWas) {
 
 TEST_F(FlightRoundsTest, AnAnswerToAnotherQuestionAndASecondOneCountForNothing) {
   rounds_.Begin(AStall(), {0, 1}, kStart);
-  rounds_.Take(0, Told(9, 0, 8));
-  rounds_.Take(0, Told(1, 0, 8));
-  rounds_.Take(0, Told(1, 0, 8));
+  rounds_.Handle(0, Told(9, 0, 8));
+  rounds_.Handle(0, Told(1, 0, 8));
+  rounds_.Handle(0, Told(1, 0, 8));
   EXPECT_FALSE(rounds_.Result(2, kStart)) << "host 1 has not answered";
 }
 
 TEST_F(FlightRoundsTest, AnEndDoesNotWaitAndUsesWhatIsKnown) {
   rounds_.Begin(AStall(), {0}, kStart);
-  rounds_.Take(0, Told(1, 0, 8));
+  rounds_.Handle(0, Told(1, 0, 8));
   ASSERT_TRUE(rounds_.Result(2, kStart));
   asked_.clear();
   rounds_.Begin(AStall(true), {0}, kStart + kSecond);
@@ -106,7 +106,7 @@ TEST_F(FlightRoundsTest, WithoutAVerdictTheSameOpenCollectiveAtTwoLooksIsANotice
     FlightReply told = Told(static_cast<uint32_t>(asked_.size()), 0, number);
     told.records.push_back(Told(0, 1, number - 1).records[0]);
     told.records[1].groups[0].entries[0].state = FlightState::kCompleted;
-    rounds_.Take(0, told);
+    rounds_.Handle(0, told);
     std::optional<ScriptStall> found = rounds_.Result(2, now + kSecond);
     now += warning;
     return found;
@@ -129,7 +129,7 @@ TEST_F(FlightRoundsTest, ItLooksOnceAWarningTime) {
   rounds_.Suspect({0}, 60 * kSecond, now);
   rounds_.Suspect({0}, 60 * kSecond, now + 59 * kSecond);
   EXPECT_EQ(asked_.size(), 1U) << "the round is open";
-  rounds_.Take(0, {1, {}});
+  rounds_.Handle(0, {1, {}});
   EXPECT_FALSE(rounds_.Result(2, now));
   rounds_.Suspect({0}, 60 * kSecond, now + 59 * kSecond);
   EXPECT_EQ(asked_.size(), 1U);
@@ -141,7 +141,7 @@ TEST_F(FlightRoundsTest, AVerdictUsesALookThatIsUnderWay) {
   rounds_.Suspect({0}, 60 * kSecond, kStart + kSecond);
   rounds_.Begin(AStall(), {0}, kStart + 2 * kSecond);
   EXPECT_EQ(asked_.size(), 1U);
-  rounds_.Take(0, Told(1, 0, 8));
+  rounds_.Handle(0, Told(1, 0, 8));
   const std::optional<ScriptStall> stall = rounds_.Result(2, kStart + 2 * kSecond);
   ASSERT_TRUE(stall);
   EXPECT_EQ(stall->verdict.sentence, "the job hangs");
@@ -149,8 +149,8 @@ TEST_F(FlightRoundsTest, AVerdictUsesALookThatIsUnderWay) {
 
 TEST_F(FlightRoundsTest, DumpsThatPyTorchWroteBeforeAFailureExplainIt) {
   EXPECT_EQ(rounds_.LinesOfFailure(2), "");
-  rounds_.Take(0, Told(0, 0, 8));
-  rounds_.Take(0, Told(0, 1, 7));
+  rounds_.Handle(0, Told(0, 0, 8));
+  rounds_.Handle(0, Told(0, 1, 7));
   EXPECT_THAT(rounds_.LinesOfFailure(2), testing::HasSubstr("collective 7 of the default group"));
   rounds_.Forget();
   EXPECT_EQ(rounds_.LinesOfFailure(2), "");

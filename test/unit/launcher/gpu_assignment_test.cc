@@ -41,43 +41,43 @@ TEST(PartOfMachine, GivesAgentsThatShareAMachineDifferentOnes) {
 
 TEST(GpuAssignment, GivesEachLocalRankItsOwn) {
   GpuAssignment gpus({"4", "5"});
-  EXPECT_EQ(gpus.Take(0, 0), "4");
-  EXPECT_EQ(gpus.Take(1, 1), "5");
+  EXPECT_EQ(gpus.Acquire(0, 0), "4");
+  EXPECT_EQ(gpus.Acquire(1, 1), "5");
 }
 
 TEST(GpuAssignment, SharesThemEvenlyWhereRanksAreMore) {
   GpuAssignment gpus({"4", "5"});
   std::vector<std::string> taken;
-  for (uint32_t rank = 0; rank < 4; ++rank) taken.push_back(gpus.Take(rank, rank));
+  for (uint32_t rank = 0; rank < 4; ++rank) taken.push_back(gpus.Acquire(rank, rank));
   EXPECT_THAT(taken, ElementsAre("4", "5", "4", "5"));
 }
 
 TEST(GpuAssignment, AWorkerThatReplacesAnotherGetsTheOneThatIsFree) {
   GpuAssignment gpus({"4", "5", "6"});
-  for (uint32_t rank = 0; rank < 3; ++rank) gpus.Take(rank, rank);
+  for (uint32_t rank = 0; rank < 3; ++rank) gpus.Acquire(rank, rank);
   gpus.GiveBack(1);
   // Those that are left have moved up: the new worker has local rank 2, whose GPU is in use.
-  EXPECT_EQ(gpus.Take(3, 2), "5");
+  EXPECT_EQ(gpus.Acquire(3, 2), "5");
 }
 
 TEST(GpuAssignment, GivesOneNearTheCoresOfAWorker) {
   GpuAssignment gpus({"a", "b", "c", "d"}, {1, 1, 0, 0});
-  EXPECT_EQ(gpus.Take(0, 0, {0}), "c");
-  EXPECT_EQ(gpus.Take(1, 1, {1}), "b") << "that of its local rank, where it is near";
-  EXPECT_EQ(gpus.Take(2, 2, {0}), "d");
-  EXPECT_EQ(gpus.Take(3, 3, {0}), "a") << "one that is far rather than one that another has";
-  EXPECT_EQ(gpus.Take(4, 0, {0}), "c") << "shared where all are taken";
+  EXPECT_EQ(gpus.Acquire(0, 0, {0}), "c");
+  EXPECT_EQ(gpus.Acquire(1, 1, {1}), "b") << "that of its local rank, where it is near";
+  EXPECT_EQ(gpus.Acquire(2, 2, {0}), "d");
+  EXPECT_EQ(gpus.Acquire(3, 3, {0}), "a") << "one that is far rather than one that another has";
+  EXPECT_EQ(gpus.Acquire(4, 0, {0}), "c") << "shared where all are taken";
   gpus.GiveBack(1);
-  EXPECT_EQ(gpus.Take(5, 0, {0}), "b");
+  EXPECT_EQ(gpus.Acquire(5, 0, {0}), "b");
 }
 
 TEST(GpuAssignment, FollowsTheOrderWhereNothingIsNear) {
   GpuAssignment unbound({"a", "b"}, {1, 0}), unknown({"a", "b"}, {-1, -1}), by_order({"a", "b"});
   for (uint32_t rank = 0; rank < 2; ++rank) {
     const std::string own = rank == 0 ? "a" : "b";
-    EXPECT_EQ(unbound.Take(rank, rank), own) << "the worker is kept on no core";
-    EXPECT_EQ(unknown.Take(rank, rank, {0}), own) << "no node is known";
-    EXPECT_EQ(by_order.Take(rank, rank, {0}), own);
+    EXPECT_EQ(unbound.Acquire(rank, rank), own) << "the worker is kept on no core";
+    EXPECT_EQ(unknown.Acquire(rank, rank, {0}), own) << "no node is known";
+    EXPECT_EQ(by_order.Acquire(rank, rank, {0}), own);
   }
 }
 
@@ -87,13 +87,13 @@ TEST(AssignGpus, IsByTheSetting) {
        {std::pair(GpuVisibility::kAll, ""), std::pair(GpuVisibility::kOne, "0"),
         std::pair(GpuVisibility::kNear, "2")}) {
     start.share.gpus = setting;
-    EXPECT_EQ(AssignGpus(start, {"0", "1", "2"}, kFour).Take(0, 0, {1}), taken);
+    EXPECT_EQ(AssignGpus(start, {"0", "1", "2"}, kFour).Acquire(0, 0, {1}), taken);
   }
 }
 
 TEST(GpuAssignment, GivesNothingWhereThereIsNone) {
   GpuAssignment gpus;
-  EXPECT_EQ(gpus.Take(0, 0), "");
+  EXPECT_EQ(gpus.Acquire(0, 0), "");
 }
 
 StartJob Start(GpuVisibility gpus, std::vector<std::string> inherited,

@@ -25,9 +25,9 @@ class OutputLinesTest : public testing::Test {
 
 TEST_F(OutputLinesTest, StreamsOfASlotAreLinesOfTheirOwn) {
   lines_.Add(false);
-  lines_.Take(0, OutputStream::kStdout, "a");
-  lines_.Take(0, OutputStream::kStderr, "x\n");
-  lines_.Take(0, OutputStream::kStdout, "b\nc");
+  lines_.Append(0, OutputStream::kStdout, "a");
+  lines_.Append(0, OutputStream::kStderr, "x\n");
+  lines_.Append(0, OutputStream::kStdout, "b\nc");
   EXPECT_THAT(passed_on_, ElementsAre("0!x\n", "0>ab\n"));
   lines_.Flush(0, OutputStream::kStdout);
   lines_.Flush(0, OutputStream::kStdout);
@@ -37,8 +37,8 @@ TEST_F(OutputLinesTest, StreamsOfASlotAreLinesOfTheirOwn) {
 TEST_F(OutputLinesTest, ThePromptOfAWorkerAtATerminalIsShown) {
   lines_.Add(false);
   lines_.Add(true);
-  lines_.Take(0, OutputStream::kStdout, "no prompt");
-  lines_.Take(1, OutputStream::kStdout, "(Pdb) ");
+  lines_.Append(0, OutputStream::kStdout, "no prompt");
+  lines_.Append(1, OutputStream::kStdout, "(Pdb) ");
   EXPECT_THAT(passed_on_, IsEmpty());
   io_.run();  // ends, since nothing else is waited for
   EXPECT_THAT(passed_on_, ElementsAre("1>(Pdb) "));
@@ -46,14 +46,14 @@ TEST_F(OutputLinesTest, ThePromptOfAWorkerAtATerminalIsShown) {
 
 TEST_F(OutputLinesTest, NothingIsWaitedForBehindAWholeLine) {
   lines_.Add(true);
-  lines_.Take(0, OutputStream::kStdout, "line\n");
+  lines_.Append(0, OutputStream::kStdout, "line\n");
   EXPECT_EQ(io_.run(), 0U);
 }
 
 TEST_F(OutputLinesTest, TheLastWordsAreThoseOnStderr) {
   lines_.Add(false);
-  lines_.Take(0, OutputStream::kStdout, "out\n");
-  lines_.Take(0, OutputStream::kStderr, "boom\n");
+  lines_.Append(0, OutputStream::kStdout, "out\n");
+  lines_.Append(0, OutputStream::kStderr, "boom\n");
   EXPECT_EQ(lines_.LastOutput(0), "boom");
 }
 

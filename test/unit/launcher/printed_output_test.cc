@@ -50,21 +50,22 @@ TEST(PacketReader, TakesPacketsOutHoweverTheyAreCut) {
   for (size_t cut = 1; cut <= stream.size(); ++cut) {
     PacketReader reader(kOutputMark);
     std::string text;
-    for (size_t at = 0; at < stream.size(); at += cut) text += reader.Take(stream.substr(at, cut));
+    for (size_t at = 0; at < stream.size(); at += cut)
+      text += reader.Unwrap(stream.substr(at, cut));
     EXPECT_EQ(text, "raw one\n\x1emtwo\nend") << cut;
   }
 }
 
 TEST(PacketReader, DropsAPacketThatItHasHad) {
   PacketReader reader(kOutputMark);
-  EXPECT_EQ(reader.Take(PacketOf(kOutputMark, 7, "once\n")), "once\n");
-  EXPECT_EQ(reader.Take(PacketOf(kOutputMark, 7, "once\n") + PacketOf(kOutputMark, 8, "next\n")),
+  EXPECT_EQ(reader.Unwrap(PacketOf(kOutputMark, 7, "once\n")), "once\n");
+  EXPECT_EQ(reader.Unwrap(PacketOf(kOutputMark, 7, "once\n") + PacketOf(kOutputMark, 8, "next\n")),
             "next\n");
 }
 
 TEST(PacketReader, WithoutAMarkAllPasses) {
   PacketReader reader("");
-  EXPECT_EQ(reader.Take("anything"), "anything");
+  EXPECT_EQ(reader.Unwrap("anything"), "anything");
 }
 
 TEST(PrintedOutput, CountsTheBytesOfTheWorkerThatIsTheRank) {
@@ -168,7 +169,7 @@ TEST(PrintedOutput, WhereverItEndsTheRestFollows) {
         ASSERT_TRUE(printed->Write(pipe.writing.get(), shown, spans));
         if (last && !any) break;
       }
-      kept += reader.Take(pipe.ReadAll());
+      kept += reader.Unwrap(pipe.ReadAll());
     }
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       EXPECT_EQ(printed->printed(rank, kPrintedOut), all[rank].size()) << "round " << round;
@@ -257,12 +258,12 @@ TEST(PrintedOutput, HvdrunIsKilledAtAnyWriteAndNothingIsLostOrPrintedTwice) {
         if (killed) {
           if (pending.empty()) pending = text;
           ASSERT_FALSE(printed->Write(-1, text, spans));
-          if (fate == 2) shown += reader.Take(PacketOf(kOutputMark, packets + 1, pending));
+          if (fate == 2) shown += reader.Unwrap(PacketOf(kOutputMark, packets + 1, pending));
           continue;
         }
         PacketPipe pipe;
         ASSERT_TRUE(printed->Write(pipe.writing.get(), text, spans));
-        shown += reader.Take(pipe.ReadAll());
+        shown += reader.Unwrap(pipe.ReadAll());
         packets += (pending.empty() ? 0 : 1) + (text.empty() ? 0 : 1);
         pending.clear();
         text.clear();

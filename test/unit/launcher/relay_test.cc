@@ -50,58 +50,59 @@ struct Desk {
 
 TEST(RelaySwitch, PassesOnWhatTheTwoEndsSayToEachOther) {
   Desk desk;
-  EXPECT_TRUE(desk.relay.Take(1, RelayOpen{Desk::kId, 2, 5}).ok());
-  EXPECT_TRUE(desk.relay.Take(1, RelayData{Desk::kId, "there"}).ok());
-  EXPECT_TRUE(desk.relay.Take(2, RelayData{Desk::kId, "back"}).ok());
-  EXPECT_TRUE(desk.relay.Take(2, RelayCredit{Desk::kId, 5}).ok());
-  EXPECT_TRUE(desk.relay.Take(2, RelayClose{Desk::kId}).ok());
+  EXPECT_TRUE(desk.relay.Handle(1, RelayOpen{Desk::kId, 2, 5}).ok());
+  EXPECT_TRUE(desk.relay.Handle(1, RelayData{Desk::kId, "there"}).ok());
+  EXPECT_TRUE(desk.relay.Handle(2, RelayData{Desk::kId, "back"}).ok());
+  EXPECT_TRUE(desk.relay.Handle(2, RelayCredit{Desk::kId, 5}).ok());
+  EXPECT_TRUE(desk.relay.Handle(2, RelayClose{Desk::kId}).ok());
   EXPECT_THAT(desk.said, ElementsAre("to 2: open 5", "to 2: data there", "to 1: data back",
                                      "to 1: credit 5", "to 1: close"));
   EXPECT_EQ(desk.relay.connections(), 0u);
   desk.said.clear();
-  EXPECT_TRUE(desk.relay.Take(1, RelayData{Desk::kId, "crossed the end"}).ok());
-  EXPECT_TRUE(desk.relay.Take(1, RelayClose{Desk::kId}).ok());
+  EXPECT_TRUE(desk.relay.Handle(1, RelayData{Desk::kId, "crossed the end"}).ok());
+  EXPECT_TRUE(desk.relay.Handle(1, RelayClose{Desk::kId}).ok());
   EXPECT_THAT(desk.said, IsEmpty());
 }
 
 TEST(RelaySwitch, AThirdHostHasNoPartInAConnection) {
   Desk desk;
-  EXPECT_TRUE(desk.relay.Take(1, RelayOpen{Desk::kId, 2, 5}).ok());
+  EXPECT_TRUE(desk.relay.Handle(1, RelayOpen{Desk::kId, 2, 5}).ok());
   desk.said.clear();
-  EXPECT_TRUE(desk.relay.Take(3, RelayData{Desk::kId, "x"}).ok());
-  EXPECT_TRUE(desk.relay.Take(3, RelayClose{Desk::kId}).ok());
+  EXPECT_TRUE(desk.relay.Handle(3, RelayData{Desk::kId, "x"}).ok());
+  EXPECT_TRUE(desk.relay.Handle(3, RelayClose{Desk::kId}).ok());
   EXPECT_THAT(desk.said, IsEmpty());
 }
 
 TEST(RelaySwitch, OnlyWaysThatAreRelayedOpenAndOnlyUnderTheirOwnNumbers) {
   Desk desk;
-  EXPECT_THAT(desk.relay.Take(1, RelayOpen{Desk::kId, 3, 5}).message(), HasSubstr("not told to"));
+  EXPECT_THAT(desk.relay.Handle(1, RelayOpen{Desk::kId, 3, 5}).message(), HasSubstr("not told to"));
   const uint64_t number_of_2 = (uint64_t{2} << 32) | 1;
-  EXPECT_THAT(desk.relay.Take(2, RelayOpen{number_of_2, 1, 0}).message(), HasSubstr("not told to"))
+  EXPECT_THAT(desk.relay.Handle(2, RelayOpen{number_of_2, 1, 0}).message(),
+              HasSubstr("not told to"))
       << "the other direction";
-  EXPECT_THAT(desk.relay.Take(1, RelayOpen{number_of_2, 2, 5}).message(), HasSubstr("number"));
-  EXPECT_TRUE(desk.relay.Take(1, RelayOpen{Desk::kId, 2, 5}).ok());
-  EXPECT_THAT(desk.relay.Take(1, RelayOpen{Desk::kId, 2, 5}).message(), HasSubstr("number"));
+  EXPECT_THAT(desk.relay.Handle(1, RelayOpen{number_of_2, 2, 5}).message(), HasSubstr("number"));
+  EXPECT_TRUE(desk.relay.Handle(1, RelayOpen{Desk::kId, 2, 5}).ok());
+  EXPECT_THAT(desk.relay.Handle(1, RelayOpen{Desk::kId, 2, 5}).message(), HasSubstr("number"));
 }
 
 TEST(RelaySwitch, NoMoreThanTheWindowIsOnTheWay) {
   Desk desk;
-  EXPECT_TRUE(desk.relay.Take(1, RelayOpen{Desk::kId, 2, 5}).ok());
+  EXPECT_TRUE(desk.relay.Handle(1, RelayOpen{Desk::kId, 2, 5}).ok());
   const std::string piece(kRelayWindow / 4, 'x');
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(desk.relay.Take(1, RelayData{Desk::kId, piece}).ok());
-  EXPECT_THAT(desk.relay.Take(2, RelayCredit{Desk::kId, kRelayWindow + 1}).message(),
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(desk.relay.Handle(1, RelayData{Desk::kId, piece}).ok());
+  EXPECT_THAT(desk.relay.Handle(2, RelayCredit{Desk::kId, kRelayWindow + 1}).message(),
               HasSubstr("did not get"));
-  EXPECT_TRUE(desk.relay.Take(2, RelayCredit{Desk::kId, piece.size()}).ok());
-  EXPECT_TRUE(desk.relay.Take(1, RelayData{Desk::kId, piece}).ok());
-  EXPECT_THAT(desk.relay.Take(1, RelayData{Desk::kId, "1"}).message(), HasSubstr("credit"));
+  EXPECT_TRUE(desk.relay.Handle(2, RelayCredit{Desk::kId, piece.size()}).ok());
+  EXPECT_TRUE(desk.relay.Handle(1, RelayData{Desk::kId, piece}).ok());
+  EXPECT_THAT(desk.relay.Handle(1, RelayData{Desk::kId, "1"}).message(), HasSubstr("credit"));
 }
 
 TEST(RelaySwitch, AHostThatIsGoneEndsItsConnectionsAtTheirOtherEnds) {
   Desk desk;
   desk.relay.Allow(3, 1);
   const uint64_t from_3 = (uint64_t{3} << 32) | 1;
-  EXPECT_TRUE(desk.relay.Take(1, RelayOpen{Desk::kId, 2, 5}).ok());
-  EXPECT_TRUE(desk.relay.Take(3, RelayOpen{from_3, 1, 0}).ok());
+  EXPECT_TRUE(desk.relay.Handle(1, RelayOpen{Desk::kId, 2, 5}).ok());
+  EXPECT_TRUE(desk.relay.Handle(3, RelayOpen{from_3, 1, 0}).ok());
   desk.said.clear();
   desk.relay.HostGone(1);
   EXPECT_THAT(desk.said, ElementsAre("to 2: close", "to 3: close"));
@@ -234,10 +235,10 @@ struct World {
   RelayEnd::Teller From(uint32_t from) {
     return [this, from](const ToDriver& message) {
       asio::post(io, [this, from, message] {
-        if (const auto* m = std::get_if<RelayOpen>(&message)) Check(relay.Take(from, *m));
-        if (const auto* m = std::get_if<RelayData>(&message)) Check(relay.Take(from, *m));
-        if (const auto* m = std::get_if<RelayClose>(&message)) Check(relay.Take(from, *m));
-        if (const auto* m = std::get_if<RelayCredit>(&message)) Check(relay.Take(from, *m));
+        if (const auto* m = std::get_if<RelayOpen>(&message)) Check(relay.Handle(from, *m));
+        if (const auto* m = std::get_if<RelayData>(&message)) Check(relay.Handle(from, *m));
+        if (const auto* m = std::get_if<RelayClose>(&message)) Check(relay.Handle(from, *m));
+        if (const auto* m = std::get_if<RelayCredit>(&message)) Check(relay.Handle(from, *m));
         if (const auto* m = std::get_if<RelayMeasured>(&message)) measured.push_back(*m);
       });
     };
@@ -245,10 +246,10 @@ struct World {
   void Check(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
   void Deliver(uint32_t to, const ToAgent& message) {
     RelayEnd& end = to == 0 ? here : there;
-    if (const auto* m = std::get_if<RelayOpen>(&message)) end.Take(*m);
-    if (const auto* m = std::get_if<RelayData>(&message)) end.Take(*m);
-    if (const auto* m = std::get_if<RelayClose>(&message)) end.Take(*m);
-    if (const auto* m = std::get_if<RelayCredit>(&message)) end.Take(*m);
+    if (const auto* m = std::get_if<RelayOpen>(&message)) end.Handle(*m);
+    if (const auto* m = std::get_if<RelayData>(&message)) end.Handle(*m);
+    if (const auto* m = std::get_if<RelayClose>(&message)) end.Handle(*m);
+    if (const auto* m = std::get_if<RelayCredit>(&message)) end.Handle(*m);
   }
   // Runs the agents until it is so.
   bool Until(const std::function<bool()>& condition) {

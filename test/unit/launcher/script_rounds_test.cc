@@ -17,7 +17,7 @@ using std::chrono::seconds;
 class ScriptProgressTest : public ::testing::Test {
  protected:
   void Read(const char* state, uint64_t sleeps, uint64_t ticks = 0, uint64_t bytes = 0) {
-    progress_.Take({7, state, "futex", sleeps, ticks, bytes}, now_);
+    progress_.AddReading({7, state, "futex", sleeps, ticks, bytes}, now_);
   }
   ScriptObservation Seen() const { return progress_.Observe(3, now_); }
   static ForeignCall Call(const char* site) {
@@ -66,7 +66,7 @@ TEST_F(ScriptProgressTest, StacksAreReadOncePerWarningTimeOfASilentRank) {
   now_ += seconds(4);
   EXPECT_TRUE(progress_.WantsStacks(now_));
   Read("R", 1);
-  progress_.TakeStacks(Call("a.py:1"), now_);
+  progress_.NoteStacks(Call("a.py:1"), now_);
   now_ += seconds(7);
   EXPECT_FALSE(progress_.WantsStacks(now_));
   now_ += seconds(1);
@@ -78,7 +78,7 @@ TEST_F(ScriptProgressTest, StacksAreReadOncePerWarningTimeOfASilentRank) {
 TEST_F(ScriptProgressTest, OneThatHasNotWokenUpSinceIsWhereItWas) {
   Read("S", 1);
   now_ += seconds(4);
-  progress_.TakeStacks(Call("a.py:1"), now_);
+  progress_.NoteStacks(Call("a.py:1"), now_);
   now_ += seconds(20);
   Read("S", 1);
   EXPECT_FALSE(progress_.WantsStacks(now_));
@@ -89,26 +89,26 @@ TEST_F(ScriptProgressTest, OneThatHasNotWokenUpSinceIsWhereItWas) {
 TEST_F(ScriptProgressTest, TheSameLineCountsFromTheFirstLookWithoutASignBetween) {
   Read("S", 1);
   now_ += seconds(5);
-  progress_.TakeStacks(Call("a.py:1"), now_);
+  progress_.NoteStacks(Call("a.py:1"), now_);
   EXPECT_EQ(Seen().same_ms, 0);
   now_ += seconds(8);
-  progress_.TakeStacks(Call("a.py:1"), now_);
+  progress_.NoteStacks(Call("a.py:1"), now_);
   EXPECT_EQ(Seen().same_ms, 8000);
   EXPECT_EQ(Seen().call, "all_reduce");
   now_ += seconds(8);
-  progress_.TakeStacks(Call("a.py:2"), now_);
+  progress_.NoteStacks(Call("a.py:2"), now_);
   EXPECT_EQ(Seen().same_ms, 0);
   progress_.NoteSign(now_ + seconds(1));
   now_ += seconds(8);
-  progress_.TakeStacks(Call("a.py:2"), now_);
+  progress_.NoteStacks(Call("a.py:2"), now_);
   EXPECT_EQ(Seen().same_ms, 0);
 }
 
 TEST_F(ScriptProgressTest, AnotherProcessBeginsAnew) {
   Read("S", 1);
   now_ += seconds(5);
-  progress_.TakeTrouble("no", now_);
-  progress_.Take({8, "S", "", 1, 0, 0}, now_);
+  progress_.NoteTrouble("no", now_);
+  progress_.AddReading({8, "S", "", 1, 0, 0}, now_);
   EXPECT_EQ(Seen().still_ms, 0);
   EXPECT_TRUE(progress_.WantsStacks(now_));
 }
@@ -133,18 +133,18 @@ std::map<uint32_t, ScriptRank> TwoRanks() {
 
 TEST(ScriptRounds, AVerdictIsSaidOnceUntilARankMoves) {
   ScriptRounds rounds(1000, 0);
-  rounds.Take(0, {{Waiting(4, "all_reduce", 2000)}});
+  rounds.Handle(0, {{Waiting(4, "all_reduce", 2000)}});
   EXPECT_FALSE(rounds.Look(TwoRanks())) << "host b has not spoken";
-  rounds.Take(1, {{Waiting(5, "", 2000), Waiting(9, "", 2000)}});
+  rounds.Handle(1, {{Waiting(5, "", 2000), Waiting(9, "", 2000)}});
   const std::optional<ScriptStall> stall = rounds.Look(TwoRanks());
   ASSERT_TRUE(stall);
   EXPECT_TRUE(stall->is_new);
   EXPECT_FALSE(stall->ends);
-  rounds.Take(1, {{Waiting(5, "", 9000)}});
+  rounds.Handle(1, {{Waiting(5, "", 9000)}});
   EXPECT_FALSE(rounds.Look(TwoRanks()));
-  rounds.Take(1, {});
+  rounds.Handle(1, {});
   EXPECT_FALSE(rounds.Look(TwoRanks()));
-  rounds.Take(1, {{Waiting(5, "", 2000)}});
+  rounds.Handle(1, {{Waiting(5, "", 2000)}});
   EXPECT_TRUE(rounds.Look(TwoRanks()));
 }
 
@@ -156,8 +156,8 @@ TEST(ScriptRounds, TheRanksOfAnotherLauncherAreInThePlaceOfTheirWorker) {
     return seen;
   };
   ScriptRounds rounds(1000, 0);
-  rounds.Take(0, {{guest(4, 0, "all_reduce"), guest(4, 1, "all_reduce")}});
-  rounds.Take(1, {{guest(5, 2, "")}});
+  rounds.Handle(0, {{guest(4, 0, "all_reduce"), guest(4, 1, "all_reduce")}});
+  rounds.Handle(1, {{guest(5, 2, "")}});
   const std::optional<ScriptStall> stall = rounds.Look(TwoRanks());
   ASSERT_TRUE(stall);
   EXPECT_TRUE(stall->verdict.sentence.starts_with(
@@ -165,8 +165,8 @@ TEST(ScriptRounds, TheRanksOfAnotherLauncherAreInThePlaceOfTheirWorker) {
       << stall->verdict.sentence;
 
   ScriptRounds two_worlds(1000, 0);
-  two_worlds.Take(0, {{guest(4, 0, "all_reduce")}});
-  two_worlds.Take(1, {{guest(5, 0, "")}});
+  two_worlds.Handle(0, {{guest(4, 0, "all_reduce")}});
+  two_worlds.Handle(1, {{guest(5, 0, "")}});
   EXPECT_FALSE(two_worlds.Look(TwoRanks()));
 }
 
@@ -196,9 +196,9 @@ TEST(GuestRanks, AreProcessesWithAnotherPlaceThanTheWorker) {
 
 TEST(ScriptRounds, AHangEndsTheJobAtTheLimitAndANoticeNever) {
   ScriptRounds rounds(1000, 5000);
-  rounds.Take(0, {{Waiting(4, "all_reduce", 4000), Waiting(5, "", 4000)}});
+  rounds.Handle(0, {{Waiting(4, "all_reduce", 4000), Waiting(5, "", 4000)}});
   EXPECT_FALSE(rounds.Look(TwoRanks())->ends);
-  rounds.Take(0, {{Waiting(4, "all_reduce", 5000), Waiting(5, "", 5000)}});
+  rounds.Handle(0, {{Waiting(4, "all_reduce", 5000), Waiting(5, "", 5000)}});
   const std::optional<ScriptStall> stall = rounds.Look(TwoRanks());
   ASSERT_TRUE(stall);
   EXPECT_TRUE(stall->ends && !stall->is_new);
@@ -207,7 +207,7 @@ TEST(ScriptRounds, AHangEndsTheJobAtTheLimitAndANoticeNever) {
   ScriptRounds others(1000, 5000);
   ScriptObservation works = Waiting(5, "", 9000);
   works.state = "R";
-  others.Take(0, {{Waiting(4, "all_reduce", 9000), works}});
+  others.Handle(0, {{Waiting(4, "all_reduce", 9000), works}});
   ASSERT_FALSE(others.Look(TwoRanks())->ends);
 }
 

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string Blob(const std::string& type, const std::string& rest) {
-  return SshWriter().String(type).String(rest).Take();
+  return SshWriter().String(type).String(rest).Release();
 }
 const std::string kA = Blob("ssh-ed25519", "a"), kB = Blob("ssh-rsa", "b"),
                   kC = Blob("ecdsa-sha2-nistp256", "c"),
@@ -77,7 +77,7 @@ TEST(PrivateKey, WhatIsNoKeyIsNone) {
 TEST(AgentMessages, KeysAreAskedForAndRead) {
   EXPECT_EQ(AskForAgentKeys(), std::string("\0\0\0\1\13", 5));
   std::string answer =
-      SshWriter().Byte(12).Number(2).String(kA).String("a").String(kB).String("b").Take();
+      SshWriter().Byte(12).Number(2).String(kA).String("a").String(kB).String("b").Release();
   EXPECT_THAT(*ReadAgentKeys(answer), ElementsAre(AgentKey{kA, "a"}, AgentKey{kB, "b"}));
   for (size_t cut = 0; cut < answer.size(); ++cut)
     EXPECT_FALSE(ReadAgentKeys(answer.substr(0, cut))) << cut;
@@ -88,13 +88,13 @@ TEST(AgentMessages, RsaIsSignedWithSha512) {
   std::string ask = AskAgentToSign(kB, "data");
   EXPECT_TRUE(ask.ends_with(std::string("\0\0\0\4", 4)));
   EXPECT_TRUE(AskAgentToSign(kA, "data").ends_with(std::string("\0\0\0\0", 4)));
-  std::string signature = SshWriter().String("rsa-sha2-512").String("signed").Take();
-  EXPECT_EQ(ReadAgentSignature(SshWriter().Byte(14).String(signature).Take()), "signed");
+  std::string signature = SshWriter().String("rsa-sha2-512").String("signed").Release();
+  EXPECT_EQ(ReadAgentSignature(SshWriter().Byte(14).String(signature).Release()), "signed");
   EXPECT_FALSE(ReadAgentSignature("\5"));
 }
 
 TEST(AgentMessages, AMessageIsTakenWhenItIsWhole) {
-  std::string framed = SshWriter().String("hello").Take();
+  std::string framed = SshWriter().String("hello").Release();
   for (size_t cut = 0; cut < framed.size(); ++cut)
     EXPECT_FALSE(FirstAgentMessage(framed.substr(0, cut)));
   EXPECT_EQ(FirstAgentMessage(framed), "hello");
@@ -102,9 +102,10 @@ TEST(AgentMessages, AMessageIsTakenWhenItIsWhole) {
 }
 
 TEST(SshBytes, NumbersHaveNoSignAndNoLeadingZeros) {
-  EXPECT_EQ(SshWriter().Mpint(std::string("\0\0\x7f", 3)).Take(), std::string("\0\0\0\1\x7f", 5));
-  EXPECT_EQ(SshWriter().Mpint("\x80").Take(), std::string("\0\0\0\2\0\x80", 6));
-  EXPECT_EQ(SshWriter().Mpint("").Take(), std::string("\0\0\0\0", 4));
+  EXPECT_EQ(SshWriter().Mpint(std::string("\0\0\x7f", 3)).Release(),
+            std::string("\0\0\0\1\x7f", 5));
+  EXPECT_EQ(SshWriter().Mpint("\x80").Release(), std::string("\0\0\0\2\0\x80", 6));
+  EXPECT_EQ(SshWriter().Mpint("").Release(), std::string("\0\0\0\0", 4));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(SshReasons, TheCommandsNameHostPortAndFile) {
   config.hostname = "node1";
   config.port = 2222;
   config.user_known_hosts_files = {"/home/me/.ssh/known_hosts"};
-  std::string key = SshWriter().String("ssh-ed25519").String("k").Take();
+  std::string key = SshWriter().String("ssh-ed25519").String("k").Release();
   EXPECT_THAT(HostKeyRefused(config, {}, key),
               HasSubstr("ssh-keyscan -p 2222 node1 >> /home/me/.ssh/known_hosts"));
   HostKeyCheck changed{HostKeyVerdict::kChanged, "/f", 7, "ssh-rsa"};

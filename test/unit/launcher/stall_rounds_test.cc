@@ -31,7 +31,7 @@ class StallRoundsTest : public ::testing::Test {
     return facts;
   }
   Status Answer(uint32_t host, const RankFacts& facts) {
-    return rounds_.Take(plan_, host, {asked_.back().second.number, 4, {facts}});
+    return rounds_.Handle(plan_, host, {asked_.back().second.number, 4, {facts}});
   }
 
   Plan plan_;

@@ -180,12 +180,12 @@ TEST(TreeRouter, GivesUpAHostThatLostItsParentAfterSomeTime) {
   EXPECT_FALSE(router.Cut(5, "again", kTreeStart + seconds(1), seconds(6)))
       << "only the first counts";
   EXPECT_EQ(router.NextTick(), kTreeStart + seconds(6));
-  EXPECT_THAT(router.TakeOverdue(kTreeStart + seconds(5)), IsEmpty());
-  const auto overdue = router.TakeOverdue(kTreeStart + seconds(6));
+  EXPECT_THAT(router.PopOverdue(kTreeStart + seconds(5)), IsEmpty());
+  const auto overdue = router.PopOverdue(kTreeStart + seconds(6));
   ASSERT_EQ(overdue.size(), 1U);
   EXPECT_EQ(overdue[0].first, 5U);
   EXPECT_THAT(overdue[0].second, HasSubstr("it broke; a --tree-radix"));
-  EXPECT_THAT(router.TakeOverdue(kTreeStart + seconds(9)), IsEmpty()) << "once";
+  EXPECT_THAT(router.PopOverdue(kTreeStart + seconds(9)), IsEmpty()) << "once";
   router.ToHost(5, {1, "key", "value"});
   router.Flush();
   EXPECT_THAT(sent.hosts, ElementsAre(4)) << "the driver goes on sending through the tree";

@@ -96,7 +96,7 @@ TEST(Preamble, EndsWithTheGreetingWhereverItIsCut) {
     for (const std::string& part : {bytes.substr(0, cut), bytes.substr(cut)}) {
       if (preamble.over()) {
         after += part;
-      } else if (std::optional<std::string> rest = preamble.Take(part)) {
+      } else if (std::optional<std::string> rest = preamble.Consume(part)) {
         after += *rest;
       }
     }
@@ -106,10 +106,10 @@ TEST(Preamble, EndsWithTheGreetingWhereverItIsCut) {
 
 TEST(Preamble, KeepsTheLastLineForAMessageAndHasABound) {
   Preamble preamble(AgentGreeting("7"));
-  EXPECT_FALSE(preamble.Take("one\nThis account is not available.\n"));
+  EXPECT_FALSE(preamble.Consume("one\nThis account is not available.\n"));
   EXPECT_EQ(preamble.said(), "This account is not available.");
   EXPECT_FALSE(preamble.too_long());
-  EXPECT_FALSE(preamble.Take(std::string(Preamble::kMost, 'x')));
+  EXPECT_FALSE(preamble.Consume(std::string(Preamble::kMost, 'x')));
   EXPECT_TRUE(preamble.too_long());
   EXPECT_TRUE(Preamble("").over()) << "an agent on this machine has none";
 }
@@ -120,12 +120,12 @@ TEST(Preamble, TellsTheWordsOfTheScriptFromChatter) {
     Preamble preamble(AgentGreeting("7"));
     std::vector<std::string> heard;
     for (const std::string& part : {bytes.substr(0, cut), bytes.substr(cut)}) {
-      EXPECT_FALSE(preamble.Take(part));
+      EXPECT_FALSE(preamble.Consume(part));
       while (std::optional<std::string> words = preamble.PopSuffix()) heard.push_back(*words);
     }
     EXPECT_THAT(heard, ElementsAre("wants gzip")) << cut << ": the other one is of another job";
     EXPECT_EQ(preamble.said(), "More");
-    EXPECT_EQ(preamble.Take("hvdrun-agent 7\nrest"), "rest");
+    EXPECT_EQ(preamble.Consume("hvdrun-agent 7\nrest"), "rest");
     EXPECT_FALSE(preamble.PopSuffix());
   }
 }

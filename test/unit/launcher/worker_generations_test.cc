@@ -54,13 +54,13 @@ class WorkerGenerationsTest : public testing::Test {
 };
 
 TEST_F(WorkerGenerationsTest, NothingHappensBeforeTheJobHasStarted) {
-  generations_.Take(BeginGeneration{});
-  generations_.Take(BreakGeneration{});
-  generations_.Take(AddWorkers{});
-  generations_.Take(DismissWorker{});
-  generations_.Take(HoldCommits{});
-  generations_.Take(ActAtCommit{});
-  generations_.Take(KeyValue{});
+  generations_.Handle(BeginGeneration{});
+  generations_.Handle(BreakGeneration{});
+  generations_.Handle(AddWorkers{});
+  generations_.Handle(DismissWorker{});
+  generations_.Handle(HoldCommits{});
+  generations_.Handle(ActAtCommit{});
+  generations_.Handle(KeyValue{});
   generations_.DropPage();
   EXPECT_FALSE(generations_.in_use());
   EXPECT_THAT(owner_.sent, IsEmpty());
@@ -68,23 +68,23 @@ TEST_F(WorkerGenerationsTest, NothingHappensBeforeTheJobHasStarted) {
 
 TEST_F(WorkerGenerationsTest, MembersGetTheirRanks) {
   Open();
-  generations_.Take(Generation(3, {5, 4}));
+  generations_.Handle(Generation(3, {5, 4}));
   EXPECT_EQ(host_->world().RankOf(1), 0U);
   EXPECT_EQ(host_->world().RankOf(0), 1U);
-  generations_.Take(Generation(4, {5}));
+  generations_.Handle(Generation(4, {5}));
   EXPECT_EQ(host_->world().RankOf(1), 0U);
   EXPECT_EQ(host_->world().size, 1U);
 }
 
 TEST_F(WorkerGenerationsTest, AMemberOfAnotherHostHasNoSlotHere) {
   Open();
-  generations_.Take(Generation(3, {7, 8}));
+  generations_.Handle(Generation(3, {7, 8}));
   EXPECT_THAT(owner_.Sent<RankLost>(), IsEmpty());
 }
 
 TEST_F(WorkerGenerationsTest, AMemberWithoutALinkIsReportedAsLostByItsNumber) {
   Open();
-  generations_.Take(Generation(3, {5}));
+  generations_.Handle(Generation(3, {5}));
   const std::vector<RankLost> lost = owner_.Sent<RankLost>();
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_EQ(lost[0].rank, 5U);
@@ -93,7 +93,7 @@ TEST_F(WorkerGenerationsTest, AMemberWithoutALinkIsReportedAsLostByItsNumber) {
 
 TEST_F(WorkerGenerationsTest, HeldCommitsAreAnswered) {
   Open();
-  generations_.Take(HoldCommits{3});
+  generations_.Handle(HoldCommits{3});
   const std::vector<CommitsHeld> held = owner_.Sent<CommitsHeld>();
   ASSERT_EQ(held.size(), 1U);
   EXPECT_EQ(held[0].generation, 3U);
@@ -104,10 +104,10 @@ TEST_F(WorkerGenerationsTest, MoreWorkersGetSlotsBehindTheOthers) {
   Open();
   AddWorkers more;
   more.slots = {{2, 0, 2, 3, 0, 1}};
-  generations_.Take(more);
+  generations_.Handle(more);
   EXPECT_EQ(host_->slots().size(), 2U) << "a slot without a worker is damage";
   more.workers = {6};
-  generations_.Take(more);
+  generations_.Handle(more);
   EXPECT_EQ(host_->slots().size(), 3U);
   EXPECT_EQ(workers_.SlotOf(6), 2U);
 }

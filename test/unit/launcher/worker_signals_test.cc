@@ -35,24 +35,24 @@ TEST_F(WorkerSignalsTest, AStoppedWorkerIsContinuedSoThatItGetsItsSignal) {
 }
 
 TEST_F(WorkerSignalsTest, AJobIsPausedFromSigstopToSigcont) {
-  signals_.Take(SignalWorkers{SIGSTOP});
+  signals_.Handle(SignalWorkers{SIGSTOP});
   EXPECT_TRUE(signals_.paused());
   EXPECT_THAT(processes_.signals, ElementsAre(Pair(0, SIGSTOP), Pair(1, SIGSTOP)));
-  signals_.Take(SignalWorkers{SIGUSR1});
+  signals_.Handle(SignalWorkers{SIGUSR1});
   EXPECT_TRUE(signals_.paused());
-  signals_.Take(SignalWorkers{SIGCONT});
+  signals_.Handle(SignalWorkers{SIGCONT});
   EXPECT_FALSE(signals_.paused());
 }
 
 TEST_F(WorkerSignalsTest, OneWorkerAlone) {
-  signals_.Take(SignalWorker{5, SIGTERM});
+  signals_.Handle(SignalWorker{5, SIGTERM});
   EXPECT_THAT(processes_.signals, ElementsAre(Pair(1, SIGTERM), Pair(1, SIGCONT)));
 }
 
 TEST_F(WorkerSignalsTest, AWorkerThatIsNotHereOrHasEndedGetsNone) {
   workers_.OnExit(0, {false, 0}, TimePoint());
-  signals_.Take(SignalWorker{4, SIGTERM});
-  signals_.Take(SignalWorker{3, SIGTERM});
+  signals_.Handle(SignalWorker{4, SIGTERM});
+  signals_.Handle(SignalWorker{3, SIGTERM});
   EXPECT_THAT(processes_.signals, IsEmpty());
 }
 

@@ -62,7 +62,7 @@ void AgentClient::OnBytes(std::string_view bytes) {
   changed_();
 }
 
-std::string AgentClient::TakeAnswer() {
+std::string AgentClient::PopAnswer() {
   answer_ready_ = false;
   return std::exchange(answer_, "");
 }

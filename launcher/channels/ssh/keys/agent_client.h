@@ -22,7 +22,7 @@ class AgentClient {
   void Ask(const std::string& message);
   bool answered() const { return gone() || answer_ready_; }
   // After answered(): the message; "" if the agent is gone.
-  std::string TakeAnswer();
+  std::string PopAnswer();
   void Close();
 
  private:

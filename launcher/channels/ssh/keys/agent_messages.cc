@@ -13,15 +13,15 @@ constexpr uint32_t kRsaSha512Flag = 4;
 constexpr uint32_t kMostKeys = 4096;
 constexpr size_t kLengthBytes = 4;
 
-std::string Framed(const std::string& message) { return SshWriter().String(message).Take(); }
+std::string Framed(const std::string& message) { return SshWriter().String(message).Release(); }
 
 }  // namespace
 
-std::string AskForAgentKeys() { return Framed(SshWriter().Byte(kRequestIdentities).Take()); }
+std::string AskForAgentKeys() { return Framed(SshWriter().Byte(kRequestIdentities).Release()); }
 
 std::string AskAgentToSign(const std::string& blob, std::string_view data) {
   uint32_t flags = KeyTypeOf(blob) == kRsaKey ? kRsaSha512Flag : 0;
-  return Framed(SshWriter().Byte(kSignRequest).String(blob).String(data).Number(flags).Take());
+  return Framed(SshWriter().Byte(kSignRequest).String(blob).String(data).Number(flags).Release());
 }
 
 std::optional<std::string> FirstAgentMessage(std::string_view bytes) {

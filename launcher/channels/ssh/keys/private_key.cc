@@ -76,7 +76,7 @@ std::string Der(uint8_t tag, std::string_view content) {
 }
 
 std::string DerInteger(std::string_view magnitude) {
-  std::string mpint = SshWriter().Mpint(magnitude).Take().substr(4);
+  std::string mpint = SshWriter().Mpint(magnitude).Release().substr(4);
   return Der(0x02, mpint.empty() ? std::string(1, '\0') : mpint);
 }
 
@@ -159,7 +159,7 @@ std::string EcdsaBlob(EVP_PKEY* key) {
   if (x.size() > curve->bytes || y.size() > curve->bytes) return "";
   std::string point = "\x04" + std::string(curve->bytes - x.size(), '\0') + x +
                       std::string(curve->bytes - y.size(), '\0') + y;
-  return SshWriter().String(curve->key_type).String(curve->name).String(point).Take();
+  return SshWriter().String(curve->key_type).String(curve->name).String(point).Release();
 }
 
 std::string BlobOf(EVP_PKEY* key) {
@@ -169,12 +169,12 @@ std::string BlobOf(EVP_PKEY* key) {
           .String(kRsaKey)
           .Mpint(NumberIn(key, OSSL_PKEY_PARAM_RSA_E))
           .Mpint(NumberIn(key, OSSL_PKEY_PARAM_RSA_N))
-          .Take();
+          .Release();
     case EVP_PKEY_ED25519: {
       std::string point(kSeedBytes, '\0');
       size_t length = point.size();
       ::EVP_PKEY_get_raw_public_key(key, reinterpret_cast<unsigned char*>(point.data()), &length);
-      return SshWriter().String(kEd25519).String(point).Take();
+      return SshWriter().String(kEd25519).String(point).Release();
     }
     case EVP_PKEY_EC: return EcdsaBlob(key);
     default: return "";
@@ -259,7 +259,7 @@ std::string PairOf(std::string_view der) {
   return SshWriter()
       .Mpint(MagnitudeOf(::ECDSA_SIG_get0_r(pair.get())))
       .Mpint(MagnitudeOf(::ECDSA_SIG_get0_s(pair.get())))
-      .Take();
+      .Release();
 }
 
 const EVP_MD* DigestFor(std::string_view key_type) {
@@ -281,7 +281,7 @@ bool CanSignWith(std::string_view key_type) {
 
 std::string LoginBlob(const std::string& blob) {
   if (KeyTypeOf(blob) != kRsaKey) return blob;
-  return SshWriter().String(kRsaSha512).Take() + blob.substr(4 + kRsaKey.size());
+  return SshWriter().String(kRsaSha512).Release() + blob.substr(4 + kRsaKey.size());
 }
 
 PrivateKey::PrivateKey(std::unique_ptr<Material> material, std::string blob)

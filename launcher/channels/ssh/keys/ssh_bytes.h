@@ -30,7 +30,7 @@ class SshWriter {
     bool padded = !magnitude.empty() && (magnitude.front() & 0x80) != 0;
     return String((padded ? std::string(1, '\0') : std::string()) + std::string(magnitude));
   }
-  std::string Take() { return std::move(bytes_); }
+  std::string Release() { return std::move(bytes_); }
 
  private:
   std::string bytes_;
