@@ -105,7 +105,7 @@ Status SettleController(const Given& given, ParsedCommandLine& line) {
   if (settings.use_jsrun) settings.controller = Controller::kJsrun;
   if (settings.tcp) settings.worker_environment.emplace_back("NCCL_IB_DISABLE=1");
   const auto said = [&](const std::function<bool(const Row&)>& wanted) {
-    return FirstSaid(wanted, given);
+    return FirstGiven(wanted, given);
   };
   if (RankLauncherOf(settings).empty()) {
     const std::string args =
@@ -218,7 +218,7 @@ void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
 Status CheckNodes(const Given& given, ParsedCommandLine& line) {
   const Settings& settings = line.settings;
   const auto said = [&](std::string_view name) {
-    return FirstSaid([&](const Row& row) { return row.name == name; }, given);
+    return FirstGiven([&](const Row& row) { return row.name == name; }, given);
   };
   const bool one = !StartsOnEachNode(settings);
   if (!one && NamesHosts(settings)) {
@@ -308,7 +308,7 @@ void UseRestarts(Settings& settings, std::vector<SettingOrigin>& resolved) {
 }
 
 // Variables and files that are always there are for other jobs, too.
-bool IsSaidForThisJob(Strength strength) {
+bool IsGivenForThisJob(Strength strength) {
   return strength == Strength::kFlag || strength == Strength::kFile;
 }
 
@@ -321,7 +321,7 @@ std::vector<std::string> WarnAboutElastic(const std::vector<SettingOrigin>& reso
     if (!row.elastic_only) continue;
     auto setting = std::find_if(resolved.begin(), resolved.end(),
                                 [&](const SettingOrigin& s) { return s.name == row.name; });
-    if (setting == resolved.end() || !IsSaidForThisJob(setting->strength)) continue;
+    if (setting == resolved.end() || !IsGivenForThisJob(setting->strength)) continue;
     warnings.push_back(setting->origin +
                        " has no effect: the job has a fixed size; --elastic, --min-np or "
                        "--host-discovery-script makes it elastic");
@@ -380,7 +380,7 @@ Status CheckNames(const Given& given, const StandingSettings& standing, ParsedCo
   std::vector<std::string> unknown = UnknownNames(given, standing.variables);
   if (unknown.empty()) return Status::Ok();
   const auto strict = [](const Row& row) { return row.name == "strict-config"; };
-  if (const std::string said = FirstSaid(strict, given); !said.empty())
+  if (const std::string said = FirstGiven(strict, given); !said.empty())
     return InvalidArgument(unknown.front() + " (an error because of " + said + ")");
   for (std::string& warning : unknown) line.warnings.push_back(std::move(warning));
   return Status::Ok();

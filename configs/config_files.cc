@@ -39,7 +39,7 @@ std::string WhoElseMayWrite(const struct stat& at) {
 }
 
 // "it belongs to another user", "its folder may be written by others"; empty: it can be trusted.
-std::string WhyNotTrusted(const struct stat& file, const struct stat& folder) {
+std::string DistrustReason(const struct stat& file, const struct stat& folder) {
   if (const std::string why = WhoElseMayWrite(file); !why.empty()) return "it " + why;
   if (const std::string why = WhoElseMayWrite(folder); !why.empty()) return "its folder " + why;
   return "";
@@ -54,7 +54,7 @@ void AddFile(const std::string& folder, StandingSettings& standing) {
       standing.warnings.push_back(ignored + std::generic_category().message(errno));
     return;
   }
-  if (const std::string why = WhyNotTrusted(file, in); !why.empty()) {
+  if (const std::string why = DistrustReason(file, in); !why.empty()) {
     standing.warnings.push_back(
         ignored + "it must be root's or yours and writable by nobody else, but " + why);
     return;

@@ -187,7 +187,7 @@ bool AsksForNothing(const Row& row, const std::string& text) {
   return text == row.default_text;
 }
 
-std::string FirstSaid(const std::function<bool(const Row&)>& wanted, const Given& given) {
+std::string FirstGiven(const std::function<bool(const Row&)>& wanted, const Given& given) {
   for (const Row& row : SettingRows()) {
     if (!wanted(row)) continue;
     const std::vector<Source> sources = EffectiveSourcesOf(row, given);

@@ -64,7 +64,7 @@ std::vector<Source> EffectiveSourcesOf(const Row& row, const Given& given);
 bool AsksForNothing(const Row& row, const std::string& text);
 
 // The first of these settings that was given with an effective value, as written; empty: none.
-std::string FirstSaid(const std::function<bool(const Row&)>& wanted, const Given& given);
+std::string FirstGiven(const std::function<bool(const Row&)>& wanted, const Given& given);
 
 // One line per unknown key of a file and unknown variable HVDRUN_X.
 std::vector<std::string> UnknownNames(const Given& given,

@@ -40,7 +40,7 @@ struct LineWords {
   std::optional<uint16_t> port;
 };
 
-Status SaidTwice(std::string_view what, std::string_view host) {
+Status GivenTwice(std::string_view what, std::string_view host) {
   return InvalidArgument("the " + std::string(what) + " of " + Quoted(host) + " is given twice");
 }
 
@@ -75,17 +75,17 @@ Status AddWord(std::string_view word, std::string_view host, LineWords& said) {
   if (known == kKeyNames.end()) return CheckForeignWord(word, name);
   switch (known->key) {
     case Key::kSlots:
-      if (said.slots) return SaidTwice("number of slots", host);
+      if (said.slots) return GivenTwice("number of slots", host);
       return Assign(ParseSlots(value, word), said.slots);
     case Key::kMaxSlots:
-      if (said.max_slots) return SaidTwice("limit of slots", host);
+      if (said.max_slots) return GivenTwice("limit of slots", host);
       return Assign(ParseSlots(value, word), said.max_slots);
     case Key::kUser:
-      if (said.user) return SaidTwice("user", host);
+      if (said.user) return GivenTwice("user", host);
       said.user = value;
       return CheckUser(value, word);
     case Key::kPort:
-      if (said.port) return SaidTwice("port", host);
+      if (said.port) return GivenTwice("port", host);
       return Assign(ParsePort(value, word), said.port);
   }
   return Status::Ok();
@@ -102,9 +102,9 @@ std::string WithoutBlanksAroundEquals(std::string_view line) {
 }
 
 Status AddItem(const HostItem& item, const LineWords& said, std::string_view whole, Specs& specs) {
-  if (item.slots && said.slots) return SaidTwice("number of slots", whole);
-  if (!item.user.empty() && said.user) return SaidTwice("user", whole);
-  if (item.port != 0 && said.port) return SaidTwice("port", whole);
+  if (item.slots && said.slots) return GivenTwice("number of slots", whole);
+  if (!item.user.empty() && said.user) return GivenTwice("user", whole);
+  if (item.port != 0 && said.port) return GivenTwice("port", whole);
   HostSpec spec;
   spec.slots = item.slots ? item.slots : said.slots ? said.slots : said.max_slots;
   spec.max_slots = said.max_slots;

@@ -160,8 +160,8 @@ class Step {
   std::vector<hvd_handle> handles_;
 };
 
-// Medians over the loops, the ways in turn in each of them.
-class WayTimes {
+// Medians over the loops, the methods in turn in each of them.
+class MethodTimes {
  public:
   void Add(const Times& times) {
     us_.push_back(times.us);
@@ -183,7 +183,7 @@ bool RunStep(Gpu& gpu, RawNccl& nccl, const Options& options, const std::string&
   step.Ours();
   const bool correct = step.SumsAreCorrect();
   const int rounds = std::min(options.most_rounds, step.bytes() > (100 << 20) ? 5 : 20);
-  WayTimes ours, raw, packed;
+  MethodTimes ours, raw, packed;
   for (int loop = -1; loop < options.loops; ++loop) {  // the first one warms up
     const Times of_ours = TimeOf(gpu, rounds, [&] { step.Ours(); });
     if (loop >= 0) ours.Add(of_ours);

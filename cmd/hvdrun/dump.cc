@@ -24,7 +24,7 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(15);
 
-struct Wish {
+struct DumpOptions {
   std::string job, file;
   bool stacks = false, native = false, json = false;
 };
@@ -34,29 +34,29 @@ struct Ring {
   std::vector<TraceRecord> records;  // by the clock of this host
 };
 
-Result<Wish> ParseWish(const std::vector<std::string>& args) {
+Result<DumpOptions> ParseDumpOptions(const std::vector<std::string>& args) {
   const Status usage = InvalidArgument(
       "takes the id of one job, --json, and -o FILE, --stacks or --native; try hvdrun dump --help");
-  Wish wish;
+  DumpOptions options;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "-o" || args[i] == "--output") {
       if (++i == args.size() || args[i].empty()) return usage;
-      wish.file = args[i];
+      options.file = args[i];
     } else if (args[i] == "--stacks") {
-      wish.stacks = true;
+      options.stacks = true;
     } else if (args[i] == "--native") {
-      wish.stacks = wish.native = true;
+      options.stacks = options.native = true;
     } else if (args[i] == "--json") {
-      wish.json = true;
-    } else if (args[i].empty() || args[i][0] == '-' || !wish.job.empty()) {
+      options.json = true;
+    } else if (args[i].empty() || args[i][0] == '-' || !options.job.empty()) {
       return usage;
     } else {
-      wish.job = args[i];
+      options.job = args[i];
     }
   }
-  if (wish.stacks && !wish.file.empty())
+  if (options.stacks && !options.file.empty())
     return InvalidArgument("prints stacks on stdout: leave out -o, or say > FILE");
-  return wish;
+  return options;
 }
 
 // The end of a dump as it comes: each part to `part`, and at last a sentence about those that are
@@ -156,13 +156,14 @@ Status WriteRings(const std::vector<Ring>& rings, const Span& span, const std::s
 }  // namespace
 
 int DumpVerb(const std::vector<std::string>& args) {
-  Result<Wish> wish = ParseWish(args);
-  if (!wish.ok()) return FailVerb("dump", wish.status().message());
-  const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), JobIdFor(wish->job));
+  Result<DumpOptions> options = ParseDumpOptions(args);
+  if (!options.ok()) return FailVerb("dump", options.status().message());
+  const Result<std::string> job = FindView(ListJobs(), ListForeignViews(), JobIdFor(options->job));
   if (!job.ok()) return FailVerb("dump", job.status().message());
-  if (wish->stacks) return DumpStacks(*job, wish->native, wish->json);
-  if (wish->file.empty()) wish->file = "hvd-dump-" + *job + ".json";
-  if (Status may = TraceFile::Check(wish->file); !may.ok()) return FailVerb("dump", may.message());
+  if (options->stacks) return DumpStacks(*job, options->native, options->json);
+  if (options->file.empty()) options->file = "hvd-dump-" + *job + ".json";
+  if (Status may = TraceFile::Check(options->file); !may.ok())
+    return FailVerb("dump", may.message());
   Result<ViewClient> client = ViewClient::Ask(*job, kAskDump);
   if (!client.ok()) return FailVerb("dump", client.status().message(), 1);
   std::vector<Ring> rings;
@@ -177,18 +178,18 @@ int DumpVerb(const std::vector<std::string>& args) {
         "no rank of the job has called hvd.init() yet" + (trouble->empty() ? "" : "; " + *trouble),
         1);
   const Span span = SpanOf(rings);
-  if (Status written = WriteRings(rings, span, wish->file); !written.ok())
+  if (Status written = WriteRings(rings, span, options->file); !written.ok())
     return FailVerb("dump", written.message(), 1);
   if (!trouble->empty()) VerbLine("dump", *trouble);
-  if (wish->json) {
+  if (options->json) {
     return PrintText(
         Format("{{\"file\": {}, \"events\": {}, \"ranks\": {}, \"seconds\": {:.6f}, "
                "\"missing\": {}}}\n",
-               JsonText(wish->file, SIZE_MAX), span.events, rings.size(),
+               JsonText(options->file, SIZE_MAX), span.events, rings.size(),
                static_cast<double>(span.last_ns - span.first_ns) / 1e9,
                trouble->empty() ? "null" : JsonText(*trouble)));
   }
-  return PrintText(wish->file + ": " + Counted(span.events, "event", "events") + " of " +
+  return PrintText(options->file + ": " + Counted(span.events, "event", "events") + " of " +
                    Counted(rings.size(), "rank", "ranks") + ", the last " +
                    SecondsText(Duration(span.last_ns - span.first_ns)) + "\n");
 }

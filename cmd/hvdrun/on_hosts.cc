@@ -41,26 +41,26 @@ constexpr const char* kFindHvdrun =
     ">&2; "
     "exit 127";
 
-struct RemoteWish {
+struct RemoteOptions {
   std::string hosts;  // empty: none was named
   std::vector<std::string> args;
   bool incomplete = false;
 };
 
-RemoteWish ParseRemoteWish(const std::vector<std::string>& args) {
+RemoteOptions ParseRemoteOptions(const std::vector<std::string>& args) {
   constexpr std::string_view kWithValue = "--hosts=";
-  RemoteWish wish;
+  RemoteOptions options;
   for (size_t at = 0; at < args.size(); ++at) {
     if (args[at] == "-H" || args[at] == "--hosts") {
-      wish.incomplete = at + 1 == args.size();
-      if (!wish.incomplete) wish.hosts = args[++at];
+      options.incomplete = at + 1 == args.size();
+      if (!options.incomplete) options.hosts = args[++at];
     } else if (args[at].starts_with(kWithValue)) {
-      wish.hosts = args[at].substr(kWithValue.size());
+      options.hosts = args[at].substr(kWithValue.size());
     } else {
-      wish.args.push_back(args[at]);
+      options.args.push_back(args[at]);
     }
   }
-  return wish;
+  return options;
 }
 
 void ReadUntilEnd(int fd, std::string* text) {
@@ -117,25 +117,25 @@ std::vector<std::string> RemoteVerbCommand(const HostSpec& host, const char* ver
 std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& args) {
   if (std::ranges::find(kRemoteVerbs, std::string_view(verb)) == std::end(kRemoteVerbs))
     return std::nullopt;
-  const RemoteWish wish = ParseRemoteWish(args);
-  if (wish.incomplete) return FailVerb(verb, "-H needs a host");
-  if (wish.hosts.empty()) return std::nullopt;
-  const Result<std::vector<HostSpec>> hosts = ParseHostList(wish.hosts);
+  const RemoteOptions options = ParseRemoteOptions(args);
+  if (options.incomplete) return FailVerb(verb, "-H needs a host");
+  if (options.hosts.empty()) return std::nullopt;
+  const Result<std::vector<HostSpec>> hosts = ParseHostList(options.hosts);
   if (!hosts.ok()) return FailVerb(verb, hosts.status().message());
   const bool list = std::string_view(verb) == "ps";
   if (!list && hosts->size() != 1) return FailVerb(verb, "-H takes one host here");
   if (std::string_view(verb) == "attach")
-    return AttachOnHost(wish.hosts, hosts->front(), wish.args);
+    return AttachOnHost(options.hosts, hosts->front(), options.args);
   // Ctrl-C ends the verb over there, too.
   const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
-  const bool one_object = hosts->size() > 1 && std::ranges::count(wish.args, "--json") > 0;
+  const bool one_object = hosts->size() > 1 && std::ranges::count(options.args, "--json") > 0;
   std::vector<std::pair<std::string, std::string>> lists;
   int code = 0;
   for (const HostSpec& host : *hosts) {
     std::string* printed = one_object ? &lists.emplace_back(host.name, "").second : nullptr;
     if (hosts->size() > 1 && !one_object) (void)PrintText("host " + Printable(host.name) + ":\n");
     const int there =
-        RunCommand(RemoteVerbCommand(host, verb, wish.args, terminal && !one_object), printed);
+        RunCommand(RemoteVerbCommand(host, verb, options.args, terminal && !one_object), printed);
     if (code == 0) code = there;
   }
   if (one_object) (void)PrintText(ListsOfHostsJson(lists));

@@ -24,25 +24,25 @@ constexpr Duration kPatience = std::chrono::seconds(15);
 // Rates need two looks; a job whose ranks are still starting has none.
 constexpr int kMostViewsForOnce = 3;
 
-struct Wish {
+struct TopOptions {
   std::string job;
   bool once = false, json = false;
 };
 
-Result<Wish> ParseWish(const std::vector<std::string>& args) {
-  Wish wish;
+Result<TopOptions> ParseTopOptions(const std::vector<std::string>& args) {
+  TopOptions options;
   for (const std::string& word : args) {
     if (word == "--once") {
-      wish.once = true;
+      options.once = true;
     } else if (word == "--json") {
-      wish.json = true;
-    } else if (word.empty() || word[0] == '-' || !wish.job.empty()) {
+      options.json = true;
+    } else if (word.empty() || word[0] == '-' || !options.job.empty()) {
       return InvalidArgument("takes the id of one job, --once and --json; try hvdrun top --help");
     } else {
-      wish.job = word;
+      options.job = word;
     }
   }
-  return wish;
+  return options;
 }
 
 bool HasRates(const JobView& view) {
@@ -77,7 +77,7 @@ int Ended(const Status& why) {
       1);
 }
 
-int ShowOnce(ViewClient& client, const Wish& wish) {
+int ShowOnce(ViewClient& client, const TopOptions& options) {
   std::string line;
   for (int views = 1;; ++views) {
     const Result<JobView> view = Next(client, &line);
@@ -86,17 +86,18 @@ int ShowOnce(ViewClient& client, const Wish& wish) {
                                                     : Ended(view.status());
     }
     if (!HasRates(*view) && views < kMostViewsForOnce) continue;
-    return PrintText(wish.json ? line + "\n" : ViewTable(*view, {}, false));
+    return PrintText(options.json ? line + "\n" : ViewTable(*view, {}, false));
   }
 }
 
 // One line for each view.
-int ShowLines(ViewClient& client, const Wish& wish) {
+int ShowLines(ViewClient& client, const TopOptions& options) {
   std::string line;
   for (;;) {
     const Result<JobView> view = Next(client, &line);
     if (!view.ok()) return Ended(view.status());
-    const std::string text = wish.json ? line : ClockText(view->time) + "  " + ViewSummary(*view);
+    const std::string text =
+        options.json ? line : ClockText(view->time) + "  " + ViewSummary(*view);
     if (!WriteAll(STDOUT_FILENO, text + "\n")) return 0;  // nobody reads it any more
   }
 }
@@ -139,14 +140,14 @@ bool OnTerminal() {
 }  // namespace
 
 int TopVerb(const std::vector<std::string>& args) {
-  const Result<Wish> wish = ParseWish(args);
-  if (!wish.ok()) return FailVerb("top", wish.status().message());
-  const Result<std::string> job = ViewToTake(ListJobs(), ListForeignViews(), JobIdFor(wish->job));
+  const Result<TopOptions> options = ParseTopOptions(args);
+  if (!options.ok()) return FailVerb("top", options.status().message());
+  const Result<std::string> job = FindView(ListJobs(), ListForeignViews(), JobIdFor(options->job));
   if (!job.ok()) return FailVerb("top", job.status().message());
   Result<ViewClient> client = ViewClient::Ask(*job, kAskTop);
   if (!client.ok()) return FailVerb("top", client.status().message(), 1);
-  if (wish->once) return ShowOnce(*client, *wish);
-  return wish->json || !OnTerminal() ? ShowLines(*client, *wish) : ShowTables(*client);
+  if (options->once) return ShowOnce(*client, *options);
+  return options->json || !OnTerminal() ? ShowLines(*client, *options) : ShowTables(*client);
 }
 
 }  // namespace hvd

@@ -87,7 +87,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   // DriverConnectionOwner.
   void OnDriverMessage(ToAgent message) override;
   void OnDriverMessagesOver() override {
-    if (said_gone_ && driver_.AllAcknowledged()) End(0);
+    if (sent_gone_ && driver_.AllAcknowledged()) End(0);
   }
   void OnDriverFlushed() override;
   void OnDriverTick() override { tree_.Tick(SteadyNow()); }
@@ -146,7 +146,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   OomCounters oom_;
   OomBaseline oom_baseline_{oom_.Kills()};
   bool waits_for_printing_ = false, printing_over_ = false;
-  bool finishing_ = false, said_gone_ = false, orphaned_ = false;
+  bool finishing_ = false, sent_gone_ = false, orphaned_ = false;
   int code_ = kAgentFailed;
   MasterPort master_port_{[this](const ToDriver& message) { Send(message); }};
   std::optional<PlaceServer> places_;  // of a job whose ranks another launcher starts
@@ -433,7 +433,7 @@ void Agent::Answer(const TakeOver& question) {
   driver_.Send(snapshot);
   for (const ToDriver& entry : generations_.OpenEntries()) driver_.Send(entry);
   driver_.SendKept(question.printed);
-  if (said_gone_) driver_.Send(AgentGone{});
+  if (sent_gone_) driver_.Send(AgentGone{});
   FinishIfSilent();
 }
 
@@ -478,9 +478,9 @@ void Agent::Finish() {
 
 // The workers have ended and all their output is on its way.
 void Agent::FinishIfSilent() {
-  if (!finishing_ || said_gone_ || driver_.HasOutputToSend() || !host_.OutputEnded()) return;
+  if (!finishing_ || sent_gone_ || driver_.HasOutputToSend() || !host_.OutputEnded()) return;
   if (!traces_.Finish() || !LastOutputPrinted()) return;
-  said_gone_ = true;
+  sent_gone_ = true;
   flights_.Close();
   tree_.Close();
   generations_.DropPage();
@@ -502,7 +502,7 @@ bool Agent::LastOutputPrinted() {
 }
 
 void Agent::OnDriverGone(const std::string& reason) {
-  if (said_gone_) return End(0);
+  if (sent_gone_) return End(0);
   if (std::exchange(orphaned_, true)) return;
   driver_.GiveUp();
   driver_.Flush();  // output is not held any more

@@ -20,7 +20,7 @@ namespace hvd {
 namespace {
 
 constexpr Duration kClearLimit = std::chrono::seconds(3);
-constexpr int kNobodyThere = 3;
+constexpr int kNoAgent = 3;
 
 void WaitForEnd(int socket) {
   char byte = 0;
@@ -38,10 +38,10 @@ int RunResume(const std::string& job_id, const std::string& address) {
   if (!agent.ok() || !agent->valid()) {
     std::string why = agent.ok() ? "" : ": " + agent.status().message();
     WriteAll(STDOUT_FILENO, NoAgentText(job_id) + why + "\n");
-    return kNobodyThere;
+    return kNoAgent;
   }
   WriteAll(STDOUT_FILENO, AgentGreeting(job_id));
-  if (!SendStreamEnds(agent->get(), STDIN_FILENO, STDOUT_FILENO).ok()) return kNobodyThere;
+  if (!SendStreamEnds(agent->get(), STDIN_FILENO, STDOUT_FILENO).ok()) return kNoAgent;
   LetGoOfStream();  // only the agent holds it now: when it lets go, the other side sees the end
   WaitForEnd(agent->get());
   return 0;

@@ -16,7 +16,7 @@ namespace {
 
 // A grandchild (a ControlMaster) may hold stderr for ever.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
-constexpr size_t kMostSaid = 4096;
+constexpr size_t kMaxOutput = 4096;
 
 std::vector<std::string> CommandEnvironment() {
   std::vector<std::string> environment;
@@ -83,9 +83,9 @@ void CommandChannel::OnBytes(std::string_view bytes) {
 }
 
 void CommandChannel::OnCommandOutput(std::string_view words) {
-  said_.append(words);
-  if (said_.size() > 2 * kMostSaid) said_.erase(0, said_.size() - kMostSaid);
-  if (read_output_) read_output_(said_);
+  output_.append(words);
+  if (output_.size() > 2 * kMaxOutput) output_.erase(0, output_.size() - kMaxOutput);
+  if (read_output_) read_output_(output_);
 }
 
 void CommandChannel::Close() {
@@ -137,7 +137,7 @@ void CommandChannel::EndIfOver() {
     });
     return;
   }
-  ChannelEnd end = read_end_({*status, said_, connected_, killed_});
+  ChannelEnd end = read_end_({*status, output_, connected_, killed_});
   if (closed_) end.stage = ChannelStage::kClosed;
   Finish(std::move(end));
 }

@@ -59,7 +59,7 @@ class CommandChannel final : public HostChannel {
   asio::signal_set child_signal_;
   asio::steady_timer limit_;
   std::unique_ptr<BytePump> stream_, errors_;
-  std::string said_;
+  std::string output_;
   int pid_ = 0;
   bool connected_ = false, closed_ = false, killed_ = false;
   bool stream_ended_ = false, errors_ended_ = false, reported_ = false;

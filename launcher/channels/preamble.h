@@ -24,12 +24,12 @@ class Preamble {
   // line.
   std::optional<std::string> PopSuffix();
   bool over() const { return over_; }
-  bool too_long() const { return !over_ && said_.size() > kMost; }
+  bool too_long() const { return !over_ && received_.size() > kMost; }
   // The shell's last line, for messages.
   std::string said() const;
 
  private:
-  std::string greeting_, said_;
+  std::string greeting_, received_;
   bool over_ = false;
 };
 

@@ -39,24 +39,24 @@ void NoteSignal(int signal) { noted_signal = signal; }
 
 // ---- LocalOutput
 
-OutputSource::News LocalOutput::Next(OutputPiece* piece) {
+OutputSource::Event LocalOutput::Next(OutputPiece* piece) {
   const bool ended = job_.end.has_value();  // before the last look at its output
   piece->text = reader_.Read(kMostPiece);
   piece->begin = reader_.place();
   piece->begin.offset -= piece->text.size();
   piece->begin.line -= static_cast<uint64_t>(std::ranges::count(piece->text, '\n'));
   piece->lost_lines = reader_.PopLostLines();
-  if (piece->lost_lines > 0 || !piece->text.empty()) return News::kPiece;
-  if (ended) return News::kEnded;
+  if (piece->lost_lines > 0 || !piece->text.empty()) return Event::kPiece;
+  if (ended) return Event::kEnded;
   (void)::poll(nullptr, 0, kMomentMs);
   Result<DetachedJob> now = ReadDetachedJob(job_.folder);
   if (!now.ok()) {
     job_.end = DetachedEnd{1, 0, "its folder was removed"};
-    return News::kIdle;
+    return Event::kIdle;
   }
   job_ = std::move(*now);
   (void)Tend(&job_);
-  return News::kIdle;
+  return Event::kIdle;
 }
 
 void LocalOutput::StopJob() {
@@ -69,10 +69,10 @@ LogFollower::Step LogFollower::Next(int fd) {
   if (!note_.empty() || !text_.empty()) return Print(fd);
   OutputPiece piece;
   switch (source_.Next(&piece)) {
-    case OutputSource::News::kIdle: return Step::kIdle;
-    case OutputSource::News::kEnded: return Step::kEnded;
-    case OutputSource::News::kBroken: return Step::kSourceGone;
-    case OutputSource::News::kPiece: break;
+    case OutputSource::Event::kIdle: return Step::kIdle;
+    case OutputSource::Event::kEnded: return Step::kEnded;
+    case OutputSource::Event::kBroken: return Step::kSourceGone;
+    case OutputSource::Event::kPiece: break;
   }
   place_ = piece.begin;
   text_ = std::move(piece.text);

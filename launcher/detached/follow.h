@@ -25,7 +25,7 @@ class LocalOutput final : public OutputSource {
   explicit LocalOutput(DetachedJob job)
       : job_(std::move(job)), shown_(job_.PathOf("shown")), reader_(job_.folder, shown_->Read()) {}
 
-  News Next(OutputPiece* piece) override;
+  Event Next(OutputPiece* piece) override;
   void Shown(LogPlace place) override {
     if (shown_) (void)shown_->Grow(place);
   }

@@ -22,7 +22,7 @@ inline constexpr size_t kMostPiece = 60 << 10;  // of text
 
 class OutputSource {
  public:
-  enum class News {
+  enum class Event {
     kPiece,
     kIdle,    // nothing new for a moment
     kEnded,   // the output is complete and the job has ended
@@ -31,7 +31,7 @@ class OutputSource {
 
   virtual ~OutputSource() = default;
   // Gets the next piece; waits a moment if there is none.
-  virtual News Next(OutputPiece* piece) = 0;
+  virtual Event Next(OutputPiece* piece) = 0;
   // The output up to `place` has been written to the viewer's descriptor.
   virtual void Shown(LogPlace place) = 0;
   // Like Ctrl-C in the terminal of its hvdrun.

@@ -13,8 +13,8 @@ namespace hvd {
 namespace {
 
 constexpr int kMomentAheadMs = 30;
-// How much may be shown before the host is told, where more is on its way.
-constexpr uint64_t kTellEvery = 16 << 10;
+// How much may be shown before the host gets a report while more is arriving.
+constexpr uint64_t kReportEvery = 16 << 10;
 
 }  // namespace
 
@@ -31,9 +31,9 @@ std::optional<ToViewer> RemoteOutput::Broken(const std::string& trouble) {
 }
 
 void RemoteOutput::Send() {
-  if (outgoing_.empty() && shown_ != told_) {
-    told_ = shown_;
-    outgoing_ = messages_.Next(FromViewer(ShownUpTo{told_}));
+  if (outgoing_.empty() && shown_ != reported_) {
+    reported_ = shown_;
+    outgoing_ = messages_.Next(FromViewer(ShownUpTo{reported_}));
   }
   // Where it is gone, reading says so.
   if (to_.valid() && !SendSome(to_.get(), &outgoing_)) to_.Reset();
@@ -75,36 +75,36 @@ RemoteOutput::Opening RemoteOutput::Open() {
 
 void RemoteOutput::Begin(LogPlace from, std::optional<ShownRecord> own) {
   own_ = std::move(own);
-  received_ = shown_ = told_ = from;
+  received_ = shown_ = reported_ = from;
   outgoing_ += messages_.Next(FromViewer(ShowFrom{from}));
   Send();
 }
 
-OutputSource::News RemoteOutput::Next(OutputPiece* piece) {
-  if (ended_) return News::kEnded;
+OutputSource::Event RemoteOutput::Next(OutputPiece* piece) {
+  if (ended_) return Event::kEnded;
   std::optional<ToViewer> message = Receive();
-  if (!message) return broken_ ? News::kBroken : News::kIdle;
+  if (!message) return broken_ ? Event::kBroken : Event::kIdle;
   if (auto* over = std::get_if<JobOver>(&*message)) {
     ended_ = true;
     end_ = {over->exit_code, 0, std::move(over->reason)};
-    return News::kEnded;
+    return Event::kEnded;
   }
   auto* text = std::get_if<OutputPiece>(&*message);
   const Status fits = text == nullptr ? InvalidArgument("it says again which job it is")
                                       : CheckPiece(*text, received_);
   if (!fits.ok()) {
     (void)Broken(fits.message());
-    return News::kBroken;
+    return Event::kBroken;
   }
   *piece = std::move(*text);
   received_ = EndOf(*piece);
-  return News::kPiece;
+  return Event::kPiece;
 }
 
 void RemoteOutput::Shown(LogPlace place) {
   shown_ = place;
   if (own_) (void)own_->Grow(place);
-  if (shown_.offset - told_.offset >= kTellEvery) Send();
+  if (shown_.offset - reported_.offset >= kReportEvery) Send();
 }
 
 void RemoteOutput::StopJob() {
@@ -114,7 +114,7 @@ void RemoteOutput::StopJob() {
 
 bool RemoteOutput::Leave() {
   Send();
-  if (outgoing_.empty() && shown_ == told_) to_.Reset();
+  if (outgoing_.empty() && shown_ == reported_) to_.Reset();
   pollfd entries[] = {{from_.get(), POLLIN, 0}, {to_.valid() ? to_.get() : -1, POLLOUT, 0}};
   (void)::poll(entries, std::size(entries), kMomentAheadMs);
   std::string bytes;

@@ -26,7 +26,7 @@ class RemoteOutput final : public OutputSource {
   // Requests the output from `from` on. After Open.
   void Begin(LogPlace from, std::optional<ShownRecord> own);
 
-  News Next(OutputPiece* piece) override;
+  Event Next(OutputPiece* piece) override;
   void Shown(LogPlace place) override;
   void StopJob() override;
   const std::string& job_name() const override { return job_.name; }
@@ -57,7 +57,7 @@ class RemoteOutput final : public OutputSource {
   JobThere job_;
   DetachedEnd end_;
   std::optional<ShownRecord> own_;
-  LogPlace received_, shown_, told_;
+  LogPlace received_, shown_, reported_;
   bool ended_ = false, broken_ = false;
 };
 

@@ -77,17 +77,17 @@ class ViewerServer {
   void SendNext() {
     OutputPiece piece;
     switch (source_->Next(&piece)) {  // waits a moment where there is nothing
-      case OutputSource::News::kPiece:
+      case OutputSource::Event::kPiece:
         sent_ = EndOf(piece);
         outgoing_ = messages_.Next(ToViewer(std::move(piece)));
         break;
-      case OutputSource::News::kEnded:
+      case OutputSource::Event::kEnded:
         over_ = true;
         outgoing_ = messages_.Next(
             JobOver{source_->end().exit_code, source_->end().reason.substr(0, kMostReason)});
         break;
-      case OutputSource::News::kIdle:
-      case OutputSource::News::kBroken: break;
+      case OutputSource::Event::kIdle:
+      case OutputSource::Event::kBroken: break;
     }
   }
 

@@ -55,7 +55,7 @@ std::string PairMeasurements::ObstacleBetween(uint32_t a, uint32_t b,
   const bool a_reaches = probed_.Reached(a, b);
   if (a_reaches && probed_.Reached(b, a)) return "";
   const uint32_t from = a_reaches ? b : a, to = a_reaches ? a : b;
-  const std::string why = probed_.WhyNot(from, to);
+  const std::string why = probed_.ReasonFor(from, to);
   return report_.hosts[from].name +
          (why.empty() ? " does not reach " + report_.hosts[to].name : ": " + why);
 }

@@ -27,14 +27,14 @@ void ProbedHosts::Note(uint32_t host, const ConnectivityProbed& answer) {
     const std::pair<uint32_t, uint32_t> way{host, hosts_[partners[i]]};
     if (!answer.addresses[i].empty()) reached_.insert(way);
     if (i < answer.reasons.size() && !answer.reasons[i].empty()) {
-      why_not_[way] = Printable(answer.reasons[i], 1000);
+      reasons_[way] = Printable(answer.reasons[i], 1000);
     }
   }
 }
 
-std::string ProbedHosts::WhyNot(uint32_t from, uint32_t to) const {
-  auto reason = why_not_.find({from, to});
-  return reason == why_not_.end() ? "" : reason->second;
+std::string ProbedHosts::ReasonFor(uint32_t from, uint32_t to) const {
+  auto reason = reasons_.find({from, to});
+  return reason == reasons_.end() ? "" : reason->second;
 }
 
 bool ProbedHosts::MissedLostOnly(uint32_t host,

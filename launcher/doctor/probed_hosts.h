@@ -32,14 +32,14 @@ class ProbedHosts {
   void Note(uint32_t host, const ConnectivityProbed& answer);
   bool Reached(uint32_t from, uint32_t to) const { return reached_.contains({from, to}); }
   // As reported by the host; "" if not reported.
-  std::string WhyNot(uint32_t from, uint32_t to) const;
+  std::string ReasonFor(uint32_t from, uint32_t to) const;
   // At least one partner is lost, and the host reached all partners that are not.
   bool MissedLostOnly(uint32_t host, const std::function<bool(uint32_t)>& is_lost) const;
 
  private:
   std::vector<uint32_t> hosts_;  // by number
   std::set<std::pair<uint32_t, uint32_t>> reached_;
-  std::map<std::pair<uint32_t, uint32_t>, std::string> why_not_;
+  std::map<std::pair<uint32_t, uint32_t>, std::string> reasons_;
 };
 
 // ProbeDirectories: the key-value tables through which agents find each other for the connectivity

@@ -25,7 +25,7 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kMostSaid = 4096;
+constexpr size_t kMaxOutput = 4096;
 // Processes that the script left in the background may hold its pipes for ever.
 constexpr auto kLastWords = std::chrono::milliseconds(200);
 
@@ -98,8 +98,8 @@ void ScriptRun::Start(const Script& script) {
       std::move(err.read),
       [this](std::string_view bytes) {
         outcome_.said.append(bytes);
-        if (outcome_.said.size() > 2 * kMostSaid)
-          outcome_.said.erase(0, outcome_.said.size() - kMostSaid);
+        if (outcome_.said.size() > 2 * kMaxOutput)
+          outcome_.said.erase(0, outcome_.said.size() - kMaxOutput);
       },
       errors_ended_);
   limit_.expires_after(limits_.time);
@@ -258,7 +258,7 @@ void ScriptWatch::Start(std::function<void(const HostAnswer&)> on_answer) {
   on_answer_ = std::move(on_answer);
   watching_ = std::make_shared<const bool>(true);
   if (known_.empty()) return Run();
-  TellHosts(std::move(known_));
+  ReportHosts(std::move(known_));
 }
 
 void ScriptWatch::Stop() {
@@ -283,20 +283,21 @@ void ScriptWatch::RunLater() {
 
 void ScriptWatch::OnOutcome(const ScriptOutcome& outcome) {
   if (auto trouble = TroubleOf(script_.command, outcome, times_.limits))
-    return Tell(history_.Bad(*trouble));
+    return Report(history_.Bad(*trouble));
   std::vector<std::string> notes;
   auto specs = read_(outcome.output, notes);
-  if (!specs.ok()) return Tell(history_.Bad(BadOutput(script_.command, specs.status().message())));
+  if (!specs.ok())
+    return Report(history_.Bad(BadOutput(script_.command, specs.status().message())));
   NoteOnce(notes);
-  TellHosts(std::move(*specs));
+  ReportHosts(std::move(*specs));
 }
 
-void ScriptWatch::TellHosts(std::vector<HostSpec> specs) {
+void ScriptWatch::ReportHosts(std::vector<HostSpec> specs) {
   named_.Resolve(std::move(specs),
-                 [this](std::vector<HostSlots> hosts) { Tell(history_.Good(std::move(hosts))); });
+                 [this](std::vector<HostSlots> hosts) { Report(history_.Good(std::move(hosts))); });
 }
 
-void ScriptWatch::Tell(const std::optional<HostAnswer>& answer) {
+void ScriptWatch::Report(const std::optional<HostAnswer>& answer) {
   RunLater();
   if (answer) on_answer_(*answer);  // which may stop us
 }

@@ -120,9 +120,9 @@ class ScriptWatch final : public HostWatch {
  private:
   void Run();
   void RunLater();
-  void TellHosts(std::vector<HostSpec> specs);
+  void ReportHosts(std::vector<HostSpec> specs);
   void OnOutcome(const ScriptOutcome& outcome);
-  void Tell(const std::optional<HostAnswer>& answer);
+  void Report(const std::optional<HostAnswer>& answer);
   void NoteOnce(const std::vector<std::string>& notes);
 
   asio::io_context& io_;

@@ -70,7 +70,7 @@ bool CommandIsThere(JobChange& change) {
 // Every host has probed the others, and some routes are blocked.
 void HandleBlockedRoutes(JobChange& change) {
   const std::string why_not =
-      WhyNotRelayed(change.state.options.relay, change.state.plan.UsedHosts().size());
+      ReasonNotRelayed(change.state.options.relay, change.state.plan.UsedHosts().size());
   std::sort(change.state.blocked.begin(), change.state.blocked.end(),
             [](const auto& a, const auto& b) {
               return std::pair(a.from, a.to) < std::pair(b.from, b.to);

@@ -54,16 +54,16 @@ std::vector<std::string> ListForeignViews() {
   return ids;
 }
 
-Result<std::string> ViewToTake(const std::vector<JobHere>& jobs,
-                               const std::vector<std::string>& foreign, std::string_view wish) {
+Result<std::string> FindView(const std::vector<JobHere>& jobs,
+                             const std::vector<std::string>& foreign, std::string_view prefix) {
   std::vector<std::string> meant;
   for (const std::string& id : foreign) {
-    if (id.starts_with(wish)) meant.push_back(id);
+    if (id.starts_with(prefix)) meant.push_back(id);
   }
-  const Result<const JobHere*> job = JobToLookAt(jobs, wish);
+  const Result<const JobHere*> job = JobToLookAt(jobs, prefix);
   if (meant.empty()) return job.ok() ? Result<std::string>((*job)->id) : job.status();
   for (const JobHere& other : jobs) {
-    if (!other.part && other.id.starts_with(wish)) meant.push_back(other.id);
+    if (!other.part && other.id.starts_with(prefix)) meant.push_back(other.id);
   }
   if (meant.size() == 1) return meant.front();
   return InvalidArgument("name one of your jobs: " + Listed(meant));

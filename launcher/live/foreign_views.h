@@ -18,10 +18,10 @@ std::vector<std::string> ForeignViewsIn(std::string_view unix_sockets);
 // Those of this user in this network namespace.
 std::vector<std::string> ListForeignViews();
 
-// The id of the job or world to view: `wish` is an id or a prefix of one; empty: the only one.
-// kInvalidArgument if there is none, several, or only a part of a job here. Pure.
-Result<std::string> ViewToTake(const std::vector<JobHere>& jobs,
-                               const std::vector<std::string>& foreign, std::string_view wish);
+// The id of the job or world to view: `prefix` is an id or the beginning of one; empty: the only
+// one. kInvalidArgument if there is none, several, or only a part of a job here. Pure.
+Result<std::string> FindView(const std::vector<JobHere>& jobs,
+                             const std::vector<std::string>& foreign, std::string_view prefix);
 
 }  // namespace hvd
 

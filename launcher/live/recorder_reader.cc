@@ -75,28 +75,28 @@ WorkerCounts RecorderReader::CountsOf(const TracedRank& rank) const {
   const RankBlock& block = page_.page.rank(rank.local_rank);
   const RingReader ring(page_.page.trace(rank.local_rank));
   const RankCounts counts = ring.Counts(ReadTicks(ring.clock()));
-  WorkerCounts told;
-  told.worker = rank.worker;
-  told.rank = rank.rank;
-  told.activity = ActivityOf(rank, block, counts.waiting);
-  told.operations = counts.operations;
-  told.bytes = counts.bytes;
-  told.steps = counts.steps;
-  told.commits = block.commits.load(std::memory_order_relaxed);
-  told.last = counts.last;
-  told.waited_ns = clock_.DurationNs(ring.clock(), counts.waited);
-  told.collective =
+  WorkerCounts sample;
+  sample.worker = rank.worker;
+  sample.rank = rank.rank;
+  sample.activity = ActivityOf(rank, block, counts.waiting);
+  sample.operations = counts.operations;
+  sample.bytes = counts.bytes;
+  sample.steps = counts.steps;
+  sample.commits = block.commits.load(std::memory_order_relaxed);
+  sample.last = counts.last;
+  sample.waited_ns = clock_.DurationNs(ring.clock(), counts.waited);
+  sample.collective =
       static_cast<uint8_t>(block.last.collective.load(std::memory_order_relaxed) & 0xff);
-  told.last_submitted = LastSubmitted(block.last);
-  return told;
+  sample.last_submitted = LastSubmitted(block.last);
+  return sample;
 }
 
 void RecorderReader::Answer(const AskCounts& question) {
   clock_.Add(ReadTickPair());
   if (question.measure_ms > 0) Measure(std::chrono::milliseconds(question.measure_ms));
-  CountsReply told{question.number, generation_, SteadyNanoseconds(), {}};
-  for (const TracedRank& rank : ranks_) told.workers.push_back(CountsOf(rank));
-  send_(told);
+  CountsReply reply{question.number, generation_, SteadyNanoseconds(), {}};
+  for (const TracedRank& rank : ranks_) reply.workers.push_back(CountsOf(rank));
+  send_(reply);
 }
 
 void RecorderReader::Answer(const AskRings& question) {
@@ -104,12 +104,12 @@ void RecorderReader::Answer(const AskRings& question) {
   for (const TracedRank& rank : ranks_) {
     RingReader ring(page_.page.trace(rank.local_rank));
     std::vector<TraceRecord> records;
-    RingReply told{question.number, rank.worker, rank.rank, generation_, {}};
+    RingReply reply{question.number, rank.worker, rank.rank, generation_, {}};
     (void)ring.Read(&records, SIZE_MAX);  // overwritten records are no loss of a dump
     StampInSteadyNs(records, ring.clock(), clock_);
-    told.records.assign(reinterpret_cast<const char*>(records.data()),
-                        records.size() * sizeof(TraceRecord));
-    send_(told);
+    reply.records.assign(reinterpret_cast<const char*>(records.data()),
+                         records.size() * sizeof(TraceRecord));
+    send_(reply);
   }
   send_(RingsOver{question.number});
 }

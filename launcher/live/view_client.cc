@@ -12,13 +12,13 @@
 
 namespace hvd {
 
-Result<ViewClient> ViewClient::Ask(const std::string& job_id, std::string_view wish) {
+Result<ViewClient> ViewClient::Ask(const std::string& job_id, std::string_view request) {
   Result<UniqueFd> socket = ConnectLinkIfAny(std::string(kViewAddress) + job_id);
   if (!socket.ok()) return socket.status();
   if (!socket->valid())
     return Aborted("the hvdrun of job " + job_id + " does not answer; it may be about to end");
-  if (::send(socket->get(), wish.data(), wish.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(wish.size()))
+  if (::send(socket->get(), request.data(), request.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(request.size()))
     return Aborted("the hvdrun of job " + job_id + " takes no questions");
   return ViewClient(std::move(*socket));
 }

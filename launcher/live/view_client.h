@@ -18,7 +18,7 @@ class ViewClient {
   // Connects to the driver of the job and asks for its view or a dump (kAskTop, kAskDump,
   // kAskStacks, kAskNative). The error is one sentence, for instance if the job runs on another
   // machine.
-  static Result<ViewClient> Ask(const std::string& job_id, std::string_view wish);
+  static Result<ViewClient> Ask(const std::string& job_id, std::string_view request);
 
   int socket() const { return socket_.get(); }
 

@@ -26,14 +26,14 @@ constexpr auto kPause = std::chrono::milliseconds(10);
 }  // namespace
 
 struct ViewServer::Client {
-  enum class Wish { kUnknown, kViews, kDump };
+  enum class Request { kUnknown, kViews, kDump };
 
   Client(asio::io_context& io, uint64_t the_id) : id(the_id), socket(io), limit(io) {}
 
   const uint64_t id;
   Descriptor socket;
   asio::steady_timer limit;  // while the client is to say or to take something
-  Wish wish = Wish::kUnknown;
+  Request request = Request::kUnknown;
   std::string out;  // not yet sent
   bool writing = false, finishing = false;
 };
@@ -61,8 +61,9 @@ void ViewServer::Close() {
 }
 
 bool ViewServer::has_viewers() const {
-  return std::any_of(clients_.begin(), clients_.end(),
-                     [](const auto& entry) { return entry.second->wish == Client::Wish::kViews; });
+  return std::any_of(clients_.begin(), clients_.end(), [](const auto& entry) {
+    return entry.second->request == Client::Request::kViews;
+  });
 }
 
 bool ViewServer::IsDrained(uint64_t id) const {
@@ -89,12 +90,12 @@ void ViewServer::StartLimit(const std::shared_ptr<Client>& client) {
 void ViewServer::Read(const std::shared_ptr<Client>& client) {
   client->socket.async_wait(Descriptor::wait_read, [this, client](const asio::error_code& error) {
     if (error || !Has(client->id)) return;
-    TakeWish(client);
+    HandleRequest(client);
   });
 }
 
 // Its first packet; after that, anything is its end.
-void ViewServer::TakeWish(const std::shared_ptr<Client>& client) {
+void ViewServer::HandleRequest(const std::shared_ptr<Client>& client) {
   std::array<char, 16> room;
   const ssize_t got =
       ::recv(client->socket.native_handle(), room.data(), room.size(), MSG_DONTWAIT);
@@ -102,11 +103,11 @@ void ViewServer::TakeWish(const std::shared_ptr<Client>& client) {
   const std::string_view said(room.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
   const bool known =
       said == kAskTop || said == kAskDump || said == kAskStacks || said == kAskNative;
-  if (client->wish != Client::Wish::kUnknown || !known) return Drop(client->id);
+  if (client->request != Client::Request::kUnknown || !known) return Drop(client->id);
   client->limit.cancel();
-  client->wish = said == kAskTop ? Client::Wish::kViews : Client::Wish::kDump;
+  client->request = said == kAskTop ? Client::Request::kViews : Client::Request::kDump;
   Read(client);
-  if (client->wish == Client::Wish::kViews) return callbacks_.viewers_changed();
+  if (client->request == Client::Request::kViews) return callbacks_.viewers_changed();
   callbacks_.dump_wanted(client->id, said == kAskDump     ? Dumped::kEvents
                                      : said == kAskStacks ? Dumped::kStacks
                                                           : Dumped::kNativeStacks);
@@ -115,7 +116,7 @@ void ViewServer::TakeWish(const std::shared_ptr<Client>& client) {
 void ViewServer::Publish(const std::string& view_json) {
   std::vector<std::shared_ptr<Client>> ready;
   for (const auto& [id, client] : clients_) {
-    if (client->wish == Client::Wish::kViews && client->out.empty()) ready.push_back(client);
+    if (client->request == Client::Request::kViews && client->out.empty()) ready.push_back(client);
   }
   for (const auto& client : ready) {
     client->out = view_json + "\n";
@@ -157,7 +158,7 @@ void ViewServer::Write(const std::shared_ptr<Client>& client) {
 
 void ViewServer::Drained(const std::shared_ptr<Client>& client) {
   if (client->finishing) return Drop(client->id);
-  if (client->wish == Client::Wish::kDump) callbacks_.drained(client->id);
+  if (client->request == Client::Request::kDump) callbacks_.drained(client->id);
 }
 
 void ViewServer::Drop(uint64_t id) {
@@ -168,8 +169,8 @@ void ViewServer::Drop(uint64_t id) {
   asio::error_code ignored;
   (void)client->socket.close(ignored);
   client->limit.cancel();
-  if (client->wish == Client::Wish::kViews) return callbacks_.viewers_changed();
-  if (client->wish == Client::Wish::kDump) callbacks_.drained(id);
+  if (client->request == Client::Request::kViews) return callbacks_.viewers_changed();
+  if (client->request == Client::Request::kDump) callbacks_.drained(id);
 }
 
 }  // namespace hvd

@@ -64,7 +64,7 @@ class ViewServer {
 
   void Add(LinkClient visitor);
   void Read(const std::shared_ptr<Client>& client);
-  void TakeWish(const std::shared_ptr<Client>& client);
+  void HandleRequest(const std::shared_ptr<Client>& client);
   void Write(const std::shared_ptr<Client>& client);
   void Drained(const std::shared_ptr<Client>& client);
   void StartLimit(const std::shared_ptr<Client>& client);

@@ -23,7 +23,7 @@ OutputStream StreamOf(size_t file) {
   return file % 2 == 0 ? OutputStream::kStdout : OutputStream::kStderr;
 }
 
-Status WhyNot(const std::string& path, int error) {
+Status CannotWrite(const std::string& path, int error) {
   if (error == ELOOP || error == ENOTDIR)
     return InvalidArgument(path +
                            " is a link or stands in the way, and links are not followed; "
@@ -37,9 +37,9 @@ Status WhyNot(const std::string& path, int error) {
 // neither a link of theirs is followed, nor a pipe waited for.
 Result<UniqueFd> OpenOutputFile(const std::string& folder, const char* name, bool empty) {
   UniqueFd place(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!place.valid()) return WhyNot(folder, errno);
+  if (!place.valid()) return CannotWrite(folder, errno);
   UniqueFd file = OpenRegularFile(place.get(), name, O_APPEND | (empty ? O_TRUNC : 0), kFileMode);
-  if (!file.valid()) return WhyNot(folder + "/" + name, errno);
+  if (!file.valid()) return CannotWrite(folder + "/" + name, errno);
   return file;
 }
 
@@ -161,7 +161,7 @@ std::string OutputFiles::PathOf(size_t file) const {
 }
 
 void OutputFiles::WritePiece(const Piece& piece) {
-  if (!Rotate(piece)) return GiveUp(piece, WhyNot(PathOf(piece.file), errno));
+  if (!Rotate(piece)) return GiveUp(piece, CannotWrite(PathOf(piece.file), errno));
   UniqueFd& file = open_[piece.file];
   if (!file.valid()) {
     // Appending: a file that someone emptied meanwhile (logrotate) gets no hole.
@@ -171,7 +171,8 @@ void OutputFiles::WritePiece(const Piece& piece) {
     file = std::move(*opened);
   }
   CountFor(piece);
-  if (!WriteAll(file.get(), piece.bytes)) return GiveUp(piece, WhyNot(PathOf(piece.file), errno));
+  if (!WriteAll(file.get(), piece.bytes))
+    return GiveUp(piece, CannotWrite(PathOf(piece.file), errno));
   Progress& progress = progress_[piece.file];
   progress.bytes += static_cast<int64_t>(piece.bytes.size());
   if (!piece.bytes.empty()) progress.line_ended = piece.bytes.back() == '\n';

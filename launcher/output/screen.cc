@@ -119,7 +119,7 @@ Screen::Place& Screen::place_of(uint32_t worker, OutputStream stream) {
     Place place;
     place.on_screen = printed_->printed(other, its);
     place.in_file = files_ ? printed_->in_file(other, its) : place.on_screen;
-    place.come = place.told = std::min(place.on_screen, place.in_file);
+    place.come = place.reported = std::min(place.on_screen, place.in_file);
     come_.push_back(place);
   }
   return come_[2 * size_t{worker} + (stream == OutputStream::kStdout ? 0 : 1)];
@@ -197,21 +197,21 @@ TakeOver Screen::printed(uint32_t workers) const {
 }
 
 bool Screen::HoldsBack() const {
-  return std::ranges::any_of(come_, [](const Place& place) { return place.told < place.come; });
+  return std::ranges::any_of(come_, [](const Place& place) { return place.reported < place.come; });
 }
 
 std::vector<OutputPrinted> Screen::PopPrinted() {
-  std::vector<OutputPrinted> news;
+  std::vector<OutputPrinted> printed;
   for (uint32_t worker = 0; 2 * size_t{worker} < come_.size(); ++worker) {
     for (OutputStream stream : {OutputStream::kStdout, OutputStream::kStderr}) {
       Place& place = place_of(worker, stream);
-      if (place.told >= place.come) continue;
+      if (place.reported >= place.come) continue;
       const uint64_t now = PrintedOf(worker, stream);
-      if (now <= std::exchange(place.told, std::max(place.told, now))) continue;
-      news.push_back({worker, stream, now});
+      if (now <= std::exchange(place.reported, std::max(place.reported, now))) continue;
+      printed.push_back({worker, stream, now});
     }
   }
-  return news;
+  return printed;
 }
 
 OutputWriter& Screen::writer_of(const Outlet& outlet) {

@@ -124,7 +124,7 @@ class Screen {
   struct Place {
     uint64_t come = 0;                    // received from its agent
     uint64_t on_screen = 0, in_file = 0;  // written by a previous hvdrun
-    uint64_t told = 0;                    // returned by PopPrinted
+    uint64_t reported = 0;                // returned by PopPrinted
   };
   Place& place_of(uint32_t worker, OutputStream stream);
   uint64_t PrintedOf(uint32_t worker, OutputStream stream) const;

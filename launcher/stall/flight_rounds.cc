@@ -34,7 +34,7 @@ void FlightRounds::Suspect(const std::vector<uint32_t>& hosts, Duration warning,
 void FlightRounds::Forget() {
   of_failure_.clear();
   seen_open_.clear();
-  said_.clear();
+  reported_.clear();
 }
 
 void FlightRounds::AskAll(const std::vector<uint32_t>& hosts, TimePoint now) {
@@ -75,7 +75,7 @@ std::optional<ScriptStall> FlightRounds::Compare(uint32_t size, TimePoint now) {
     key += Format("{}\n{}\n", group, number);
     longest = std::max(longest, now - seen);
   }
-  if (std::exchange(said_, key) == key || key.empty()) return std::nullopt;
+  if (std::exchange(reported_, key) == key || key.empty()) return std::nullopt;
   std::vector<FlightRecord> records = records_;
   for (FlightRecord& record : records)
     std::erase_if(record.groups, [&](const auto& group) { return !same.contains(KeyOf(group)); });

@@ -57,7 +57,7 @@ class FlightRounds {
   // State of Suspect.
   TimePoint next_look_{};
   std::map<std::string, Open> seen_open_;  // by KeyOf
-  std::string said_;                       // the collectives in the last notice
+  std::string reported_;                   // the collectives in the last notice
 };
 
 }  // namespace hvd

@@ -49,12 +49,12 @@ std::optional<ScriptStall> ScriptRounds::Look(std::map<uint32_t, ScriptRank> ran
   }
   if (!guests.empty() && !HaveNumbersOfOneWorld(all)) return std::nullopt;
   ScriptVerdict found = ExplainScript(all, warning_ms_);
-  if (found.kind == ScriptVerdict::Kind::kMoves) said_.clear();
-  unexplained_ = found.key.empty() && said_.empty() && AreSilent(all, warning_ms_);
+  if (found.kind == ScriptVerdict::Kind::kMoves) reported_.clear();
+  unexplained_ = found.key.empty() && reported_.empty() && AreSilent(all, warning_ms_);
   if (found.key.empty()) return std::nullopt;
   const bool ends = found.kind == ScriptVerdict::Kind::kHang && shutdown_ms_ > 0 &&
                     found.waited_ms >= shutdown_ms_ && !std::exchange(ended_, true);
-  const bool is_new = std::exchange(said_, found.key) != found.key;
+  const bool is_new = std::exchange(reported_, found.key) != found.key;
   if (!is_new && !ends) return std::nullopt;
   return ScriptStall{std::move(found.verdict), is_new, ends};
 }

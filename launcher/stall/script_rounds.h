@@ -33,7 +33,7 @@ class ScriptRounds {
  private:
   const int64_t warning_ms_, shutdown_ms_;
   std::map<uint32_t, std::vector<ScriptObservation>> observed_;  // by host
-  std::string said_;                                             // key of the last verdict reported
+  std::string reported_;                                         // key of the last verdict reported
   bool ended_ = false, unexplained_ = false;
 };
 

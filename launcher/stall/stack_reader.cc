@@ -66,16 +66,16 @@ void StackReader::Answer(const AskStacks& question, const Workers& workers) {
       pids,
       [this, number = question.number, workers, pids,
        installed](const OutsideStacks::Texts& texts) {
-        StacksReply told{number, {}};
+        StacksReply reply{number, {}};
         for (size_t i = 0; i < workers.size(); ++i) {
           const auto found = texts.find(pids[i]);
           const std::string* text = found == texts.end() ? nullptr : &found->second;
           WorkerStacks stacks{workers[i].first, "", ""};
           stacks.reason = WhyNoStacks(text, installed);
           if (stacks.reason.empty()) stacks.text = *text;
-          told.workers.push_back(std::move(stacks));
+          reply.workers.push_back(std::move(stacks));
         }
-        send_(told);
+        send_(reply);
       },
       kLimit, OutsideStacks::Errors::kKept,
       question.native != 0 ? OutsideStacks::Frames::kNative : OutsideStacks::Frames::kPython);

@@ -91,7 +91,7 @@ void JobTuner::UsePage(int fd, size_t bytes, const TunedWorld& world, uint32_t l
   links_ = std::move(links);
   BeginModel();
   recalled_ = !settings_->memory;
-  told_ = 0;
+  reported_ = 0;
   StartWindow();
 }
 
@@ -193,7 +193,7 @@ void JobTuner::EndWindow() {
   tuner_->Record(score);
   if (exchanges_) modelled_.insert(modelled_.end(), window_.begin(), window_.end());
   if (exchanges_ && tuner_->trial().kind != Trial::Kind::kWarmup) EndModel();
-  if (tuner_->settled() && told_ < tuner_->searches()) EndSearch();
+  if (tuner_->settled() && reported_ < tuner_->searches()) EndSearch();
   if (tuner_->trial().point != trial.point) return StartWindow();
   window_.clear();
   of_switch_ = 0;
@@ -229,7 +229,7 @@ void JobTuner::NoteLogged(const Status& written) {
 }
 
 void JobTuner::EndSearch() {
-  told_ = tuner_->searches();
+  reported_ = tuner_->searches();
   const TuningResult result = tuner_->result();
   outcome_ = Outcome(result);
   say_(outcome_);

@@ -101,7 +101,7 @@ class JobTuner {
   bool recalled_ = false;         // the memory was queried, or is not used
   std::vector<TuningRow> rows_;   // of this generation, at most kMostRows
   std::string outcome_;           // of the last finished search
-  size_t told_ = 0;               // searches whose result was reported
+  size_t reported_ = 0;           // searches whose result was reported
   std::vector<TunePoint> found_;  // in earlier generations
   bool log_begun_ = false;
   std::vector<TraceRecord> records_;  // scratch

@@ -45,7 +45,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Duration kProgramLimit = std::chrono::seconds(8);
-constexpr size_t kMostSaid = 64 * 1024;
+constexpr size_t kMaxOutput = 64 * 1024;
 
 // Imports nothing of the user's: the installed packages are read from the metadata.
 constexpr const char* kScript = R"(
@@ -128,7 +128,7 @@ Answer Ask(const std::vector<std::string>& argv, const std::string& directory,
   }
   answer.started = true;
   const TimePoint deadline = SteadyNow() + kProgramLimit;
-  while (answer.text.size() < kMostSaid) {
+  while (answer.text.size() < kMaxOutput) {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyNow());
     pollfd poll{read_end.get(), POLLIN, 0};
     if (left.count() <= 0 || ::poll(&poll, 1, static_cast<int>(left.count())) == 0) break;
@@ -238,7 +238,7 @@ void ReportDevices() {
   if (nodes == 0) return;
   PrintFact("gpu.nodes", std::to_string(nodes));
   Answer answer = Ask({"hvdrun", "agent", "--examine-gpus"}, "/", "/proc/self/exe");
-  if (answer.in_time) return ReportAll(GpuFactsSaid(answer.text));
+  if (answer.in_time) return ReportAll(ParseGpuFacts(answer.text));
   PrintFact("gpu.trouble", answer.started ? "NVIDIA's driver did not answer within 8 s; a GPU "
                                             "may hang"
                                           : answer.text);
@@ -296,7 +296,7 @@ uint64_t MeminfoBytes(std::string_view meminfo, std::string_view field) {
   return 0;
 }
 
-std::vector<std::string> GpuFactsSaid(std::string_view said) {
+std::vector<std::string> ParseGpuFacts(std::string_view said) {
   std::vector<std::string> facts;
   bool whole = false;
   for (const std::string& line : LinesOf(said)) {

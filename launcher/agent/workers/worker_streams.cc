@@ -110,8 +110,8 @@ void StdinFeeder::ReportTaken() {
   }
   if (!any_open) return;
   uint64_t taken = fed_ - pending;
-  if (taken == told_) return;
-  on_taken_(taken - std::exchange(told_, taken));
+  if (taken == reported_) return;
+  on_taken_(taken - std::exchange(reported_, taken));
 }
 
 }  // namespace hvd

@@ -85,7 +85,7 @@ class StdinFeeder {
   asio::io_context& io_;
   std::function<void(uint64_t)> on_taken_;
   std::vector<std::shared_ptr<Pipe>> pipes_;
-  uint64_t fed_ = 0, told_ = 0;
+  uint64_t fed_ = 0, reported_ = 0;
   bool ended_ = false;
 };
 

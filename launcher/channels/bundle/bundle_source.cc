@@ -104,7 +104,7 @@ void BundleSource::Deliver(Made& made, Result<SharedBundle> bundle) {
 void BundleFeed::Begin(SharedBundle bundle) {
   bundle_ = std::move(bundle);
   header_ = BundleHeader(*bundle_);
-  sent_ = said_ = 0;
+  sent_ = reported_ = 0;
 }
 
 std::string_view BundleFeed::Outgoing() const {
@@ -114,9 +114,9 @@ std::string_view BundleFeed::Outgoing() const {
 }
 
 bool BundleFeed::Moved(TimePoint now) {
-  if (sent_ == said_ || now < next_) return false;
-  said_ = sent_;
-  next_ = now + kSay;
+  if (sent_ == reported_ || now < next_) return false;
+  reported_ = sent_;
+  next_ = now + kReportEvery;
   return true;
 }
 

@@ -63,19 +63,19 @@ class BundleSource {
 class BundleFeed {
  public:
   // Interval of progress reports.
-  static constexpr Duration kSay = std::chrono::milliseconds(500);
+  static constexpr Duration kReportEvery = std::chrono::milliseconds(500);
 
   void Begin(SharedBundle bundle);
   // The bytes to send next; empty: none left.
   std::string_view Outgoing() const;
   void Consume(size_t count) { sent_ += count; }
-  // True at most every kSay, and only if more was sent since the last time.
+  // True at most every kReportEvery, and only if more was sent since the last time.
   bool Moved(TimePoint now);
 
  private:
   std::string header_;
   SharedBundle bundle_;
-  size_t sent_ = 0, said_ = 0;
+  size_t sent_ = 0, reported_ = 0;
   TimePoint next_{};
 };
 

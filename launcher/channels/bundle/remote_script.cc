@@ -7,7 +7,7 @@ namespace hvd {
 namespace {
 
 constexpr std::string_view kWants = "wants ", kCannot = "cannot ", kSkips = "skips ";
-constexpr size_t kMostSaid = 800;
+constexpr size_t kMaxReason = 800;
 
 // One line, from remote_install.sh.
 constexpr std::string_view kScript =
@@ -59,12 +59,12 @@ std::optional<ScriptWants> ParseScriptWants(std::string_view words) {
 
 std::optional<std::string> ParseScriptCannot(std::string_view words) {
   if (!words.starts_with(kCannot)) return std::nullopt;
-  return Printable(words.substr(kCannot.size()), kMostSaid);
+  return Printable(words.substr(kCannot.size()), kMaxReason);
 }
 
 std::optional<std::string> ParseScriptSkips(std::string_view words) {
   if (!words.starts_with(kSkips)) return std::nullopt;
-  return "hvdrun does not run " + Printable(words.substr(kSkips.size()), kMostSaid);
+  return "hvdrun does not run " + Printable(words.substr(kSkips.size()), kMaxReason);
 }
 
 std::string BundleHeader(const Bundle& bundle) {

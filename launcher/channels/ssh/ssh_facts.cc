@@ -15,8 +15,8 @@ namespace {
 
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-// A key that nobody has, to ask what is said about a host as such.
-std::string NobodysKey() {
+// A key that no host has, to find the entries about the host itself.
+std::string UnknownKey() {
   constexpr size_t kKeyBytes = 32;
   return SshWriter().String("ssh-ed25519").String(std::string(kKeyBytes, '\0')).Release();
 }
@@ -27,7 +27,7 @@ SshFacts LookUpFacts(const SshConfig& config, const KnownHosts& known) {
   SshFacts facts;
   KnownHostsName name = NameInKnownHosts(config);
   facts.known_types = KnownTypes(known, name.host, name.port);
-  facts.authority_only = CheckHostKey(known, name.host, name.port, NobodysKey()).verdict ==
+  facts.authority_only = CheckHostKey(known, name.host, name.port, UnknownKey()).verdict ==
                          HostKeyVerdict::kAuthorityOnly;
   facts.revoked_keys_file = !config.revoked_host_keys.empty() && Exists(config.revoked_host_keys);
   facts.certificate =

@@ -269,7 +269,7 @@ void AgentStep::Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& gr
 
 // Its channel ends; the owner makes another one. `why` is empty where that is nothing to tell.
 void AgentStep::FallBack(Member& member, const std::string& why) {
-  if (!why.empty() && !std::exchange(told_, true))
+  if (!why.empty() && !std::exchange(warned_, true))
     LogWarning("the common step of all hosts is of no use for host " + member.host().name +
                ", because " + why +
                "; such a host gets a step of its own, which takes longer; look for a firewall "

@@ -88,7 +88,7 @@ class AgentStep final : public std::enable_shared_from_this<AgentStep>,
   const AgentStepOptions options_;
   const std::shared_ptr<LocalFamily> family_;
   std::map<uint32_t, Member*> members_;  // open channels, by host; owned by the callers of Join
-  bool asked_ = false, started_ = false, told_ = false;
+  bool asked_ = false, started_ = false, warned_ = false;
   std::string unsent_;  // of the invitation
   StepLines lines_;
   std::unique_ptr<ConnectorLoop> door_;

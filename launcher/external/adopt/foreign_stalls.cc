@@ -78,7 +78,7 @@ void ForeignStalls::Conclude() {
   if (const std::optional<StallExplained> stall = rounds_.Result(plan_, clock_.Now())) {
     std::string situation =
         Format("{} {}\n{}", stall->generation, stall->verdict.never_ends, stall->verdict.situation);
-    if (std::exchange(said_, situation) != situation) Tell(*stall);
+    if (std::exchange(reported_, situation) != situation) Report(*stall);
     if (stall->verdict.never_ends) endless_(stall->generation, EndlessText(stall->verdict));
   }
   if (rounds_.NextTick() == TimePoint::max()) return;
@@ -89,7 +89,7 @@ void ForeignStalls::Conclude() {
 }
 
 // To the rank that waits: the one that hangs may have closed everything.
-void ForeignStalls::Tell(const StallExplained& stall) const {
+void ForeignStalls::Report(const StallExplained& stall) const {
   const std::string text = "[hvdrun agent] " + StallText(stall.verdict) + "\n";
   for (uint32_t slot = 0; slot < generations_->slots().size(); ++slot) {
     if (generations_->world().RankOf(slot) == waiting_)

@@ -36,7 +36,7 @@ class ForeignStalls {
  private:
   void Handle(const ToDriver& message);
   void Conclude();
-  void Tell(const StallExplained& stall) const;
+  void Report(const StallExplained& stall) const;
 
   const Clock& clock_;
   const Endless endless_;
@@ -44,7 +44,7 @@ class ForeignStalls {
   Plan plan_;              // of the generation being examined
   uint32_t own_host_ = 0;  // in plan_
   uint32_t waiting_ = 0;   // the rank that reported the stall
-  std::string said_;       // key of the last verdict; each is reported once
+  std::string reported_;   // key of the last verdict; each is reported once
   RankExaminer examiner_;
   StallRounds rounds_;
   asio::steady_timer limit_timer_;

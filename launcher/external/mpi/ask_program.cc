@@ -10,7 +10,7 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kMostSaid = size_t{1} << 20;
+constexpr size_t kMaxOutput = size_t{1} << 20;
 constexpr Duration kKillLimit = std::chrono::seconds(5);
 
 class Question final : private ChannelObserver {
@@ -33,13 +33,13 @@ class Question final : private ChannelObserver {
       return Aborted("does not answer within " + SecondsText(limit));
     }
     if (!trouble_.empty()) return Aborted(trouble_);
-    return said_ + errors_;
+    return output_ + errors_;
   }
 
  private:
   void OnStage(ChannelStage) override {}
   void OnBytes(std::string_view bytes) override {
-    if (said_.size() < kMostSaid) said_.append(bytes);
+    if (output_.size() < kMaxOutput) output_.append(bytes);
   }
   void OnWritable() override {}
   void OnEnd(const ChannelEnd& end) override {
@@ -49,7 +49,7 @@ class Question final : private ChannelObserver {
   }
 
   asio::io_context io_{1};
-  std::string said_, errors_, trouble_;
+  std::string output_, errors_, trouble_;
   bool over_ = false;
   CommandChannel channel_;
 };

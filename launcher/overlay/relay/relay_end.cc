@@ -94,8 +94,8 @@ UniqueFd ConnectTo(const std::string& record) {
 
 }  // namespace
 
-RelayEnd::RelayEnd(asio::io_context& io, Teller tell)
-    : io_(io), tell_(std::move(tell)), probe_timer_(io) {}
+RelayEnd::RelayEnd(asio::io_context& io, Send send)
+    : io_(io), send_(std::move(send)), probe_timer_(io) {}
 
 RelayEnd::~RelayEnd() { Close(); }
 
@@ -105,7 +105,7 @@ void RelayEnd::Use(const UseRelay& use) {
   for (uint32_t host : use.hosts) {
     const uint64_t id = NextId();
     probes_.emplace(id, Probe{host, RelayProbe(SteadyNow())});
-    tell_(RelayOpen{id, host, kRelayProbe});
+    send_(RelayOpen{id, host, kRelayProbe});
     Drive(id);
   }
   WatchProbes();
@@ -155,11 +155,11 @@ std::string RelayEnd::ValueFor(uint64_t generation, const std::string& key,
 
 void RelayEnd::Accepted(uint32_t host, uint32_t rank, UniqueFd socket, std::string hello) {
   const uint64_t id = NextId();
-  tell_(RelayOpen{id, host, rank});
+  send_(RelayOpen{id, host, rank});
   Add(id, std::move(socket));
   Connection& connection = connections_.at(id);
   connection.socket->Spend(hello.size());
-  tell_(RelayData{id, std::move(hello)});
+  send_(RelayData{id, std::move(hello)});
   connection.socket->Start();
 }
 
@@ -173,14 +173,14 @@ void RelayEnd::Handle(const RelayOpen& open) {
   auto record = records_.find(open.rank);
   UniqueFd socket;
   if (of_this_host && record != records_.end()) socket = ConnectTo(record->second);
-  if (!socket.valid()) return tell_(RelayClose{open.id});
+  if (!socket.valid()) return send_(RelayClose{open.id});
   Add(open.id, std::move(socket));
   connections_.at(open.id).socket->Start();
 }
 
 void RelayEnd::Add(uint64_t id, UniqueFd socket) {
   RelaySocket::Handlers handlers;
-  handlers.on_bytes = [this, id](std::string bytes) { tell_(RelayData{id, std::move(bytes)}); };
+  handlers.on_bytes = [this, id](std::string bytes) { send_(RelayData{id, std::move(bytes)}); };
   handlers.on_written = [this, id](size_t bytes) { ReturnCredit(id, bytes, kCreditPortion); };
   handlers.on_end = [this, id] { Ended(id); };
   connections_[id].socket =
@@ -191,11 +191,11 @@ void RelayEnd::ReturnCredit(uint64_t id, uint64_t bytes, uint64_t at_least) {
   auto at = connections_.find(id);
   if (at == connections_.end()) return;
   at->second.owed += bytes;
-  if (at->second.owed >= at_least) tell_(RelayCredit{id, std::exchange(at->second.owed, 0)});
+  if (at->second.owed >= at_least) send_(RelayCredit{id, std::exchange(at->second.owed, 0)});
 }
 
 void RelayEnd::Ended(uint64_t id) {
-  if (connections_.erase(id) > 0) tell_(RelayClose{id});
+  if (connections_.erase(id) > 0) send_(RelayClose{id});
 }
 
 void RelayEnd::Handle(const RelayData& data) {
@@ -213,7 +213,7 @@ void RelayEnd::Handle(const RelayClose& close) {
     measured.host = probe->second.host;
     measured.trouble = "the other host's agent closed it";
     probes_.erase(probe);
-    return tell_(measured);
+    return send_(measured);
   }
   auto at = connections_.find(close.id);
   if (at == connections_.end()) return;
@@ -246,13 +246,13 @@ void RelayEnd::Close() {
 void RelayEnd::Drive(uint64_t id) {
   Probe& probe = probes_.at(id);
   while (size_t bytes = probe.probe.Next(SteadyNow()))
-    tell_(RelayData{id, std::string(bytes, '\0')});
+    send_(RelayData{id, std::string(bytes, '\0')});
   if (!probe.probe.over(SteadyNow())) return;
   RelayMeasured measured = probe.probe.result();
   measured.host = probe.host;
   probes_.erase(id);
-  tell_(RelayClose{id});
-  tell_(measured);
+  send_(RelayClose{id});
+  send_(measured);
 }
 
 // Those that nothing comes back of.

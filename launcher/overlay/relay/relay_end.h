@@ -65,9 +65,9 @@ class RelayPort;
 
 class RelayEnd {
  public:
-  using Teller = std::function<void(const ToDriver& message)>;
+  using Send = std::function<void(const ToDriver& message)>;
 
-  RelayEnd(asio::io_context& io, Teller tell);
+  RelayEnd(asio::io_context& io, Send send);
   ~RelayEnd();
   RelayEnd(const RelayEnd&) = delete;
 
@@ -108,7 +108,7 @@ class RelayEnd {
   uint64_t NextId() { return (static_cast<uint64_t>(host_) << 32) | ++last_number_; }
 
   asio::io_context& io_;
-  Teller tell_;
+  Send send_;
   asio::steady_timer probe_timer_;
   uint32_t host_ = 0;
   std::set<uint32_t> relayed_;  // hosts

@@ -53,7 +53,7 @@ std::string WhoIsBlocked(const std::vector<BlockedRoute>& routes,
 
 }  // namespace
 
-std::string WhyNotRelayed(bool allowed, size_t hosts) {
+std::string ReasonNotRelayed(bool allowed, size_t hosts) {
   if (!allowed) return "nothing is relayed because of --relay never";
   if (hosts <= kMostProvenInPairs) return "";
   return Format(
@@ -63,7 +63,7 @@ std::string WhyNotRelayed(bool allowed, size_t hosts) {
 }
 
 std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t host,
-                             const std::string& why_not) {
+                             const std::string& reason) {
   constexpr size_t kMost = 3;
   std::string text;
   size_t count = 0;
@@ -72,7 +72,7 @@ std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t h
     text += (text.empty() ? "" : "; ") + WithoutAdvice(route.why);
   }
   if (count > kMost) text += Format("; and {} more", count - kMost);
-  return text + std::string(kReachAdvice) + "; " + why_not;
+  return text + std::string(kReachAdvice) + "; " + reason;
 }
 
 std::string RelayWarning(const std::vector<BlockedRoute>& routes,

@@ -21,11 +21,11 @@ struct BlockedRoute {
 };
 
 // Empty: blocked routes are relayed.
-std::string WhyNotRelayed(bool allowed, size_t hosts);
+std::string ReasonNotRelayed(bool allowed, size_t hosts);
 
-// Why `host` cannot be used, for the report on all hosts. `why_not`: result of WhyNotRelayed.
+// Why `host` cannot be used, for the report on all hosts. `reason`: result of ReasonNotRelayed.
 std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t host,
-                             const std::string& why_not);
+                             const std::string& reason);
 
 // The single warning, after all routes have been measured. `names`: by host; `hosts`: number in
 // use.

@@ -8,11 +8,11 @@ Status RelaySwitch::Handle(uint32_t host, const RelayOpen& open) {
   if (routes_.count({host, open.host}) == 0)
     return InvalidArgument("its agent wants to relay to a host that it was not told to");
   if (connections_.size() >= kMostConnections) {
-    tell_(host, RelayClose{open.id});
+    send_(host, RelayClose{open.id});
     return Status::Ok();
   }
   connections_[open.id].hosts = {host, open.host};
-  tell_(open.host, open);
+  send_(open.host, open);
   return Status::Ok();
 }
 
@@ -30,7 +30,7 @@ Status RelaySwitch::Handle(uint32_t host, const RelayData& data) {
   connection->in_flight[side] += data.bytes.size();
   if (connection->in_flight[side] > kRelayWindow)
     return InvalidArgument("its agent relays more than it was given credit for");
-  tell_(connection->hosts[1 - side], data);
+  send_(connection->hosts[1 - side], data);
   return Status::Ok();
 }
 
@@ -41,7 +41,7 @@ Status RelaySwitch::Handle(uint32_t host, const RelayCredit& credit) {
   if (credit.bytes > connection->in_flight[sender])
     return InvalidArgument("its agent returns credit for what it did not get");
   connection->in_flight[sender] -= credit.bytes;
-  tell_(connection->hosts[sender], credit);
+  send_(connection->hosts[sender], credit);
   return Status::Ok();
 }
 
@@ -50,7 +50,7 @@ Status RelaySwitch::Handle(uint32_t host, const RelayClose& close) {
   if (connection == nullptr) return Status::Ok();
   const uint32_t other = connection->hosts[host == connection->hosts[0] ? 1 : 0];
   connections_.erase(close.id);
-  tell_(other, close);
+  send_(other, close);
   return Status::Ok();
 }
 
@@ -61,7 +61,7 @@ void RelaySwitch::HostGone(uint32_t host) {
     if (host != opener && host != other) continue;
     const uint64_t id = here->first;
     connections_.erase(here);
-    tell_(host == opener ? other : opener, RelayClose{id});
+    send_(host == opener ? other : opener, RelayClose{id});
   }
 }
 

@@ -23,10 +23,10 @@ namespace hvd {
 
 class RelaySwitch {
  public:
-  using Teller = std::function<void(uint32_t host, const ToAgent& message)>;
+  using Send = std::function<void(uint32_t host, const ToAgent& message)>;
   static constexpr size_t kMostConnections = 8192;
 
-  explicit RelaySwitch(Teller tell) : tell_(std::move(tell)) {}
+  explicit RelaySwitch(Send send) : send_(std::move(send)) {}
 
   // Ranks of `from` may connect to ranks of `to`.
   void Allow(uint32_t from, uint32_t to) { routes_.emplace(from, to); }
@@ -51,7 +51,7 @@ class RelaySwitch {
   // nullptr: it is closed, or not that host's.
   Connection* Find(uint32_t host, uint64_t id);
 
-  Teller tell_;
+  Send send_;
   std::set<std::pair<uint32_t, uint32_t>> routes_;
   std::map<uint64_t, Connection> connections_;
 };

@@ -60,9 +60,9 @@ void LinkListener::AcceptAll() {
       on_client_(std::move(*client));
       continue;
     }
-    const bool nobody = client.status().code() == Code::kInProgress;
-    if (!nobody && !stuck_) LogWarning(client.status().message() + "; trying again");
-    stuck_ = !nobody;
+    const bool none_waits = client.status().code() == Code::kInProgress;
+    if (!none_waits && !stuck_) LogWarning(client.status().message() + "; trying again");
+    stuck_ = !none_waits;
     return;
   }
 }

@@ -109,9 +109,9 @@ TEST(ExamineHere, LogindsLastWordCounts) {
 TEST(ExamineHere, ReadsMeminfoGpusAndPython) {
   EXPECT_EQ(MeminfoBytes("MemTotal:  16 kB\nMemFree: 1 kB\n", "MemTotal"), 16384u);
   EXPECT_EQ(MeminfoBytes("MemTotalX: 16 kB\n", "MemTotal"), 0u);
-  EXPECT_EQ(GpuFactsSaid("a warning\ngpu=NVIDIA H200 1 MiB\ngpu.said=1\n"),
+  EXPECT_EQ(ParseGpuFacts("a warning\ngpu=NVIDIA H200 1 MiB\ngpu.said=1\n"),
             (std::vector<std::string>{"gpu=NVIDIA H200 1 MiB", "gpu.said=1"}));
-  EXPECT_EQ(GpuFactsSaid("gpu.driver=580\n"),
+  EXPECT_EQ(ParseGpuFacts("gpu.driver=580\n"),
             (std::vector<std::string>{
                 "gpu.driver=580", "gpu.trouble=the process that asked NVIDIA's driver has died"}));
   EXPECT_EQ(PythonFacts("a warning\npython.path=/p\npython.version=3.11.2\nlibrary=a 1\ncores=9\n"),

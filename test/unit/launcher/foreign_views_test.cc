@@ -38,25 +38,25 @@ TEST(ForeignViewsTest, AgentsThatListenAreFoundOnceEach) {
 }
 
 TEST(ForeignViewsTest, TheOnlyOneNeedsNoName) {
-  EXPECT_EQ(*ViewToTake({}, {kA}, ""), kA);
-  EXPECT_EQ(*ViewToTake({Job(kJob)}, {}, ""), kJob);
+  EXPECT_EQ(*FindView({}, {kA}, ""), kA);
+  EXPECT_EQ(*FindView({Job(kJob)}, {}, ""), kJob);
   // A part of a job can be looked at elsewhere only.
-  EXPECT_EQ(*ViewToTake({Job(kJob, /*part=*/true)}, {kA}, ""), kA);
+  EXPECT_EQ(*FindView({Job(kJob, /*part=*/true)}, {kA}, ""), kA);
 }
 
 TEST(ForeignViewsTest, OfSeveralOneIsNamedByTheBeginningOfItsId) {
   const std::vector<JobHere> jobs = {Job(kJob)};
-  const Status several = ViewToTake(jobs, {kA, kB}, "").status();
+  const Status several = FindView(jobs, {kA, kB}, "").status();
   EXPECT_EQ(several.code(), Code::kInvalidArgument);
   EXPECT_EQ(several.message(), "name one of your jobs: " + kA + ", " + kB + ", " + kJob);
-  EXPECT_EQ(*ViewToTake(jobs, {kA, kB}, "01ff"), kB);
-  EXPECT_EQ(*ViewToTake(jobs, {kA, kB}, kJob), kJob);
-  EXPECT_FALSE(ViewToTake(jobs, {kA, kB}, "0123").ok());
-  EXPECT_THAT(ViewToTake(jobs, {kA}, "77").status().message(), HasSubstr("no job '77'"));
+  EXPECT_EQ(*FindView(jobs, {kA, kB}, "01ff"), kB);
+  EXPECT_EQ(*FindView(jobs, {kA, kB}, kJob), kJob);
+  EXPECT_FALSE(FindView(jobs, {kA, kB}, "0123").ok());
+  EXPECT_THAT(FindView(jobs, {kA}, "77").status().message(), HasSubstr("no job '77'"));
 }
 
 TEST(ForeignViewsTest, WithoutAnyItIsTheSentenceAboutJobs) {
-  EXPECT_THAT(ViewToTake({}, {}, "").status().message(), HasSubstr("no job of yours"));
+  EXPECT_THAT(FindView({}, {}, "").status().message(), HasSubstr("no job of yours"));
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ TEST(ProbedHosts, AnAddressMeansThatTheHostWasReached) {
   EXPECT_TRUE(probed.Reached(4, 2));
   EXPECT_FALSE(probed.Reached(2, 4));
   EXPECT_FALSE(probed.Reached(4, 6));
-  EXPECT_EQ(probed.WhyNot(4, 2), "");
-  EXPECT_NE(probed.WhyNot(4, 6).find("timed out"), std::string::npos);
-  EXPECT_EQ(probed.WhyNot(4, 6).find('\x1b'), std::string::npos) << "it is shown on a terminal";
+  EXPECT_EQ(probed.ReasonFor(4, 2), "");
+  EXPECT_NE(probed.ReasonFor(4, 6).find("timed out"), std::string::npos);
+  EXPECT_EQ(probed.ReasonFor(4, 6).find('\x1b'), std::string::npos) << "it is shown on a terminal";
 }
 
 TEST(ProbedHosts, AnAnswerThatIsTooShortOrTooLongIsHarmless) {

@@ -194,9 +194,9 @@ TEST(RelayPlan, TheWarningSaysWhoAndWhyAndHowFastOnce) {
 }
 
 TEST(RelayPlan, RelayedWhereEveryPairWasTriedAndNotWithoutThat) {
-  EXPECT_EQ(WhyNotRelayed(true, 16), "");
-  EXPECT_THAT(WhyNotRelayed(true, 17), HasSubstr("more than 16 hosts"));
-  EXPECT_THAT(WhyNotRelayed(false, 2), HasSubstr("--relay never"));
+  EXPECT_EQ(ReasonNotRelayed(true, 16), "");
+  EXPECT_THAT(ReasonNotRelayed(true, 17), HasSubstr("more than 16 hosts"));
+  EXPECT_THAT(ReasonNotRelayed(false, 2), HasSubstr("--relay never"));
   std::string trouble = TroubleOfBlocked({Way(0, 1), Way(1, 0), Way(0, 2)}, 0, "why not");
   EXPECT_EQ(trouble, "it cannot reach it (refused); it cannot reach it (refused)" +
                          std::string(kReachAdvice) + "; why not");
