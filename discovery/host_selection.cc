@@ -21,8 +21,8 @@ std::set<std::string> OwnNames(const std::vector<HostSpec>& specs, const Selecti
   return own;
 }
 
-Result<std::vector<HostSlots>> Played(const std::vector<HostSlots>& hosts, uint32_t count) {
-  if (hosts.size() == 1 && !hosts.front().remote) return PlayHosts(hosts.front(), count);
+Result<std::vector<HostSlots>> SimulatedHosts(const std::vector<HostSlots>& hosts, uint32_t count) {
+  if (hosts.size() == 1 && !hosts.front().remote) return SimulateHosts(hosts.front(), count);
   return InvalidArgument("--hosts-per-machine plays hosts on this machine, and " +
                          Printable(hosts.back().host) + " is another one; leave one of them out");
 }
@@ -74,17 +74,17 @@ uint32_t SlotsPerHost(const Settings& settings, const SelectionFacts& facts, boo
 Result<std::vector<HostSlots>> SelectHosts(const Settings& settings, const SelectionFacts& facts,
                                            std::vector<std::string>& notes) {
   const auto num_proc = static_cast<uint32_t>(settings.num_proc);
-  const auto played = static_cast<uint32_t>(settings.hosts_per_machine);
+  const auto simulated = static_cast<uint32_t>(settings.hosts_per_machine);
   if (settings.hosts.empty() && settings.hostfile.empty())
-    return PlayHosts({facts.host_name(), (num_proc + played - 1) / played}, played);
+    return SimulateHosts({facts.host_name(), (num_proc + simulated - 1) / simulated}, simulated);
   Result<HostsAsNamed> named = ReadHostsAsNamed(settings, facts, notes);
   if (!named.ok()) return named.status();
   const std::set<std::string> own = OwnNames(named->specs, facts, notes);
   Result<std::vector<HostSlots>> hosts = MergeNamedHosts(
       named->specs, {[&](const std::string& name) { return own.contains(name); },
                      [&](bool remote) { return SlotsPerHost(settings, facts, remote); }});
-  if (!hosts.ok() || played == 1) return hosts;
-  return Played(*hosts, played);
+  if (!hosts.ok() || simulated == 1) return hosts;
+  return SimulatedHosts(*hosts, simulated);
 }
 
 Result<int> SlotsOfAll(const std::vector<HostSlots>& hosts) {

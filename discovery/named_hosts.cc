@@ -45,7 +45,7 @@ Result<std::vector<HostSlots>> MergeNamedHosts(const std::vector<HostSpec>& spec
   return hosts;
 }
 
-std::vector<HostSlots> PlayHosts(const HostSlots& machine, uint32_t count) {
+std::vector<HostSlots> SimulateHosts(const HostSlots& machine, uint32_t count) {
   if (count <= 1) return {machine};
   std::vector<HostSlots> hosts;
   for (uint32_t i = 0; i < count; ++i) hosts.push_back({Format("host-{}", i), machine.slots});

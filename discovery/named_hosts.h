@@ -30,7 +30,7 @@ Result<std::vector<HostSlots>> MergeNamedHosts(const std::vector<HostSpec>& spec
                                                const MachineFacts& facts);
 
 // One machine as `count` hosts, each with the slots of the whole: for tests. Pure.
-std::vector<HostSlots> PlayHosts(const HostSlots& machine, uint32_t count);
+std::vector<HostSlots> SimulateHosts(const HostSlots& machine, uint32_t count);
 
 }  // namespace hvd
 

@@ -22,8 +22,8 @@ namespace {
 
 using Source = HostWatchPlan::Source;
 
-// "host-0", "host-1": as PlayHosts() calls them.
-std::vector<std::string> PlayedNames(const Settings& settings) {
+// "host-0", "host-1": as SimulateHosts() calls them.
+std::vector<std::string> SimulatedNames(const Settings& settings) {
   std::vector<std::string> names;
   if (settings.hosts_per_machine == 1) return names;
   for (int i = 0; i < settings.hosts_per_machine; ++i) names.push_back(Format("host-{}", i));
@@ -32,15 +32,15 @@ std::vector<std::string> PlayedNames(const Settings& settings) {
 
 // With a slot for each rank and spare that there may be.
 std::vector<HostSpec> ThisMachine(const Settings& settings, const SelectionFacts& facts,
-                                  std::vector<std::string> played) {
-  if (played.empty()) played.push_back(facts.host_name());
+                                  std::vector<std::string> simulated) {
+  if (simulated.empty()) simulated.push_back(facts.host_name());
   const auto needed =
       static_cast<size_t>(std::max(settings.num_proc, settings.max_num_proc) + settings.spares);
   std::vector<HostSpec> specs;
-  for (const std::string& name : played) {
+  for (const std::string& name : simulated) {
     HostSpec spec;
     spec.name = name;
-    spec.slots = static_cast<uint32_t>((needed + played.size() - 1) / played.size());
+    spec.slots = static_cast<uint32_t>((needed + simulated.size() - 1) / simulated.size());
     specs.push_back(std::move(spec));
   }
   return specs;
@@ -50,11 +50,11 @@ WatchParts PartsOf(const Settings& settings, const HostWatchPlan& plan, const Se
                    const HostWatchProcess& process) {
   WatchParts parts;
   parts.own_names = [among = facts.names_of_this_machine,
-                     played = plan.played](const std::vector<std::string>& names) {
+                     simulated = plan.simulated](const std::vector<std::string>& names) {
     std::set<std::string> own;
     std::vector<std::string> others;
     for (const std::string& name : names) {
-      if (std::find(played.begin(), played.end(), name) != played.end()) {
+      if (std::find(simulated.begin(), simulated.end(), name) != simulated.end()) {
         own.insert(name);
       } else {
         others.push_back(name);
@@ -74,7 +74,7 @@ WatchParts PartsOf(const Settings& settings, const HostWatchPlan& plan, const Se
 
 Result<HostWatchPlan> PlanHostWatch(const Settings& settings, const SelectionFacts& facts,
                                     std::vector<std::string>& notes) {
-  HostWatchPlan plan{.played = PlayedNames(settings)};
+  HostWatchPlan plan{.simulated = SimulatedNames(settings)};
   if (!settings.host_discovery_script.empty()) {
     if (settings.hosts.empty() && settings.hostfile.empty()) {
       plan.source = Source::kScript;
@@ -84,7 +84,7 @@ Result<HostWatchPlan> PlanHostWatch(const Settings& settings, const SelectionFac
         "--host-discovery-script and -H or --hostfile both name the hosts; use one of them");
   }
   if (settings.hosts.empty() && settings.hostfile.empty()) {
-    plan.specs = ThisMachine(settings, facts, plan.played);
+    plan.specs = ThisMachine(settings, facts, plan.simulated);
     return plan;
   }
   Result<HostsAsNamed> named = ReadHostsAsNamed(settings, facts, notes);

@@ -38,9 +38,9 @@ class FixedWatch final : public HostWatch {
 struct HostWatchPlan {
   enum class Source { kScript, kFile, kNames, kAllocation };
   Source source = Source::kNames;
-  std::string file;                 // of kFile
-  std::vector<HostSpec> specs;      // of kNames, kAllocation
-  std::vector<std::string> played;  // names simulated by this machine (--hosts-per-machine)
+  std::string file;                    // of kFile
+  std::vector<HostSpec> specs;         // of kNames, kAllocation
+  std::vector<std::string> simulated;  // names simulated by this machine (--hosts-per-machine)
 };
 
 // The source from --host-discovery-script, --hostfile or -H; by default this machine, with slots

@@ -73,9 +73,9 @@ TEST(NamedHosts, OneNameWithTwoPortsIsTwoHosts) {
   EXPECT_EQ((*hosts)[1].slots, 2U);
 }
 
-TEST(PlayHosts, MakesEqualHosts) {
-  EXPECT_EQ(PlayHosts({"me", 2}, 1), (Hosts{{"me", 2}}));
-  EXPECT_EQ(PlayHosts({"me", 2}, 3), (Hosts{{"host-0", 2}, {"host-1", 2}, {"host-2", 2}}));
+TEST(SimulateHosts, MakesEqualHosts) {
+  EXPECT_EQ(SimulateHosts({"me", 2}, 1), (Hosts{{"me", 2}}));
+  EXPECT_EQ(SimulateHosts({"me", 2}, 3), (Hosts{{"host-0", 2}, {"host-1", 2}, {"host-2", 2}}));
 }
 
 TEST(ThisMachine, KnowsItsNames) {
