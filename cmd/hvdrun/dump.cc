@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/live/foreign_views.h"
+#include "launcher/live/external_views.h"
 #include "launcher/live/stacks_text.h"
 #include "launcher/live/view_client.h"
 #include "launcher/live/view_json.h"
@@ -158,7 +158,7 @@ Status WriteRings(const std::vector<Ring>& rings, const Span& span, const std::s
 int DumpVerb(const std::vector<std::string>& args) {
   Result<DumpOptions> options = ParseDumpOptions(args);
   if (!options.ok()) return FailVerb("dump", options.status().message());
-  const Result<std::string> job = FindView(ListJobs(), ListForeignViews(), JobIdFor(options->job));
+  const Result<std::string> job = FindView(ListJobs(), ListExternalViews(), JobIdFor(options->job));
   if (!job.ok()) return FailVerb("dump", job.status().message());
   if (options->stacks) return DumpStacks(*job, options->native, options->json);
   if (options->file.empty()) options->file = "hvd-dump-" + *job + ".json";

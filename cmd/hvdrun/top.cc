@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "cmd/hvdrun/verbs.h"
-#include "launcher/live/foreign_views.h"
+#include "launcher/live/external_views.h"
 #include "launcher/live/top_screen.h"
 #include "launcher/live/view_client.h"
 #include "launcher/live/view_json.h"
@@ -142,7 +142,7 @@ bool OnTerminal() {
 int TopVerb(const std::vector<std::string>& args) {
   const Result<TopOptions> options = ParseTopOptions(args);
   if (!options.ok()) return FailVerb("top", options.status().message());
-  const Result<std::string> job = FindView(ListJobs(), ListForeignViews(), JobIdFor(options->job));
+  const Result<std::string> job = FindView(ListJobs(), ListExternalViews(), JobIdFor(options->job));
   if (!job.ok()) return FailVerb("top", job.status().message());
   Result<ViewClient> client = ViewClient::Ask(*job, kAskTop);
   if (!client.ok()) return FailVerb("top", client.status().message(), 1);

@@ -14,8 +14,8 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/external/adopt/foreign_stalls.h"
-#include "launcher/external/adopt/foreign_view.h"
+#include "launcher/external/adopt/external_stalls.h"
+#include "launcher/external/adopt/external_view.h"
 #include "launcher/external/adopt/rendezvous.h"
 #include "launcher/external/adopt/rendezvous_records.h"
 #include "launcher/generation/host_generations.h"
@@ -98,8 +98,8 @@ class Adopter final : public HostGenerationsObserver {
   asio::io_context io_{1};
   SteadyClock clock_;
   HostGenerations generations_;
-  ForeignStalls stalls_;
-  ForeignView view_;
+  ExternalStalls stalls_;
+  ExternalView view_;
   std::optional<Rendezvous> rendezvous_;
   asio::steady_timer look_timer_;
   std::vector<Member> members_;

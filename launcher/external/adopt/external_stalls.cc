@@ -1,4 +1,4 @@
-#include "launcher/external/adopt/foreign_stalls.h"
+#include "launcher/external/adopt/external_stalls.h"
 
 #include <fcntl.h>
 #include <sys/types.h>
@@ -45,7 +45,7 @@ Plan PlanOf(const HostWorld& world, uint32_t own) {
 
 }  // namespace
 
-ForeignStalls::ForeignStalls(asio::io_context& io, const Clock& clock, Endless endless)
+ExternalStalls::ExternalStalls(asio::io_context& io, const Clock& clock, Endless endless)
     : clock_(clock),
       endless_(std::move(endless)),
       examiner_(io, clock, [this](const ToDriver& message) { Handle(message); }),
@@ -54,12 +54,12 @@ ForeignStalls::ForeignStalls(asio::io_context& io, const Clock& clock, Endless e
       }),
       limit_timer_(io) {}
 
-void ForeignStalls::Watch(const HostGenerations& generations) {
+void ExternalStalls::Watch(const HostGenerations& generations) {
   generations_ = &generations;
   examiner_.Watch(generations, /*reports_idle=*/false);
 }
 
-void ForeignStalls::Handle(const ToDriver& message) {
+void ExternalStalls::Handle(const ToDriver& message) {
   const TimePoint now = clock_.Now();
   if (const auto* seen = std::get_if<StallReport>(&message)) {
     const HostWorld& world = generations_->world();
@@ -74,7 +74,7 @@ void ForeignStalls::Handle(const ToDriver& message) {
   Conclude();
 }
 
-void ForeignStalls::Conclude() {
+void ExternalStalls::Conclude() {
   if (const std::optional<StallExplained> stall = rounds_.Result(plan_, clock_.Now())) {
     std::string situation =
         Format("{} {}\n{}", stall->generation, stall->verdict.never_ends, stall->verdict.situation);
@@ -89,7 +89,7 @@ void ForeignStalls::Conclude() {
 }
 
 // To the rank that waits: the one that hangs may have closed everything.
-void ForeignStalls::Report(const StallExplained& stall) const {
+void ExternalStalls::Report(const StallExplained& stall) const {
   const std::string text = "[hvdrun agent] " + StallText(stall.verdict) + "\n";
   for (uint32_t slot = 0; slot < generations_->slots().size(); ++slot) {
     if (generations_->world().RankOf(slot) == waiting_)

@@ -1,10 +1,10 @@
-// ForeignStalls: explains slow collectives among ranks that hvdrun did not start. Without a driver
+// ExternalStalls: explains slow collectives among ranks that hvdrun did not start. Without a driver
 // to query all hosts, the agent examines its own host only; ranks on other hosts count as
 // unreachable. Writes its findings to the stderr of a waiting rank.
 //
 // One thread, that of the io_context.
-#ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_FOREIGN_STALLS_H_
-#define HVD_LAUNCHER_EXTERNAL_ADOPT_FOREIGN_STALLS_H_
+#ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_EXTERNAL_STALLS_H_
+#define HVD_LAUNCHER_EXTERNAL_ADOPT_EXTERNAL_STALLS_H_
 
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
@@ -22,13 +22,13 @@
 
 namespace hvd {
 
-class ForeignStalls {
+class ExternalStalls {
  public:
   // Called if the wait can never end.
   using Endless = std::function<void(uint64_t generation, const std::string& reason)>;
 
   // `clock` outlives this object.
-  ForeignStalls(asio::io_context& io, const Clock& clock, Endless endless);
+  ExternalStalls(asio::io_context& io, const Clock& clock, Endless endless);
 
   // Starts watching the ranks. `generations` outlives this object.
   void Watch(const HostGenerations& generations);
@@ -52,4 +52,4 @@ class ForeignStalls {
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_EXTERNAL_ADOPT_FOREIGN_STALLS_H_
+#endif  // HVD_LAUNCHER_EXTERNAL_ADOPT_EXTERNAL_STALLS_H_

@@ -1,4 +1,4 @@
-#include "launcher/external/adopt/foreign_view.h"
+#include "launcher/external/adopt/external_view.h"
 
 #include <algorithm>
 #include <asio/post.hpp>
@@ -9,8 +9,8 @@
 
 namespace hvd {
 
-ForeignView::ForeignView(asio::io_context& io, std::string job_id,
-                         const HostGenerations& generations)
+ExternalView::ExternalView(asio::io_context& io, std::string job_id,
+                           const HostGenerations& generations)
     : io_(io),
       job_id_(std::move(job_id)),
       generations_(generations),
@@ -19,7 +19,7 @@ ForeignView::ForeignView(asio::io_context& io, std::string job_id,
       live_(io, Hooks()) {}
 
 // This host is number 0, and there is no other.
-LiveService::Hooks ForeignView::Hooks() {
+LiveService::Hooks ExternalView::Hooks() {
   return {[this] { return Outline(); },
           [this] {
             return generations_.page().generation() == 0 ? std::vector<uint32_t>{}
@@ -30,7 +30,7 @@ LiveService::Hooks ForeignView::Hooks() {
           [this](uint32_t) -> const HostClock& { return clock_; }};
 }
 
-void ForeignView::UsePage(const std::vector<uint32_t>& slots) {
+void ExternalView::UsePage(const std::vector<uint32_t>& slots) {
   const GenerationPage* page = generations_.page().get();
   std::vector<TracedRank> ranks;
   for (uint32_t slot : slots) {
@@ -40,7 +40,7 @@ void ForeignView::UsePage(const std::vector<uint32_t>& slots) {
   recorders_.UsePage(page->fd()->get(), page->bytes(), page->generation(), std::move(ranks));
 }
 
-JobView ForeignView::Outline() const {
+JobView ExternalView::Outline() const {
   JobView view;
   view.job = job_id_;
   view.generation = generations_.page().generation();
@@ -59,7 +59,7 @@ JobView ForeignView::Outline() const {
   return view;
 }
 
-StackReader::Workers ForeignView::Ranks() const {
+StackReader::Workers ExternalView::Ranks() const {
   StackReader::Workers ranks;
   for (const RankView& rank : Outline().ranks) {
     if (rank.pid > 0) ranks.emplace_back(rank.worker, rank.pid);
@@ -68,7 +68,7 @@ StackReader::Workers ForeignView::Ranks() const {
 }
 
 // Its answer must not come while the service still asks.
-void ForeignView::Ask(const ToAgent& question) {
+void ExternalView::Ask(const ToAgent& question) {
   asio::post(io_, [this, question] {
     if (const auto* counts = std::get_if<AskCounts>(&question)) recorders_.Answer(*counts);
     if (const auto* rings = std::get_if<AskRings>(&question)) recorders_.Answer(*rings);
@@ -76,7 +76,7 @@ void ForeignView::Ask(const ToAgent& question) {
   });
 }
 
-void ForeignView::Handle(const ToDriver& answer) {
+void ExternalView::Handle(const ToDriver& answer) {
   if (const auto* counts = std::get_if<CountsReply>(&answer)) {
     if (Status taken = live_.Handle(0, *counts); !taken.ok()) LogError(taken.message());
   } else if (const auto* ring = std::get_if<RingReply>(&answer)) {

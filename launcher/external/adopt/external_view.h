@@ -1,9 +1,9 @@
-// ForeignView: serves hvdrun top and hvdrun dump for the ranks on this host that hvdrun did not
+// ExternalView: serves hvdrun top and hvdrun dump for the ranks on this host that hvdrun did not
 // start: the agent answers like the driver of a job with this host only.
 //
 // One thread, that of the io_context.
-#ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_FOREIGN_VIEW_H_
-#define HVD_LAUNCHER_EXTERNAL_ADOPT_FOREIGN_VIEW_H_
+#ifndef HVD_LAUNCHER_EXTERNAL_ADOPT_EXTERNAL_VIEW_H_
+#define HVD_LAUNCHER_EXTERNAL_ADOPT_EXTERNAL_VIEW_H_
 
 #include <asio/io_context.hpp>
 #include <cstdint>
@@ -19,10 +19,10 @@
 
 namespace hvd {
 
-class ForeignView {
+class ExternalView {
  public:
   // `generations` outlives this object.
-  ForeignView(asio::io_context& io, std::string job_id, const HostGenerations& generations);
+  ExternalView(asio::io_context& io, std::string job_id, const HostGenerations& generations);
 
   // Starts serving. Not ok: why it cannot.
   Status Open() { return live_.Open(job_id_); }
@@ -47,4 +47,4 @@ class ForeignView {
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_EXTERNAL_ADOPT_FOREIGN_VIEW_H_
+#endif  // HVD_LAUNCHER_EXTERNAL_ADOPT_EXTERNAL_VIEW_H_

@@ -1,4 +1,4 @@
-#include "launcher/live/foreign_views.h"
+#include "launcher/live/external_views.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ bool IsOwn(const std::string& id) {
 }
 
 // An id of a job of hvdrun has 16 digits.
-bool IsForeignId(std::string_view id) {
+bool IsExternalId(std::string_view id) {
   return id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
@@ -34,7 +34,7 @@ std::string Listed(const std::vector<std::string>& ids) {
 
 }  // namespace
 
-std::vector<std::string> ForeignViewsIn(std::string_view unix_sockets) {
+std::vector<std::string> ExternalViewsIn(std::string_view unix_sockets) {
   std::vector<std::string> ids;
   while (!unix_sockets.empty()) {
     const size_t end = std::min(unix_sockets.find('\n'), unix_sockets.size());
@@ -43,21 +43,21 @@ std::vector<std::string> ForeignViewsIn(std::string_view unix_sockets) {
     const size_t at = line.rfind(" @");
     if (at == std::string_view::npos || !line.substr(at + 2).starts_with(kViewAddress)) continue;
     const std::string id(line.substr(at + 2 + kViewAddress.size()));
-    if (IsForeignId(id) && std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
+    if (IsExternalId(id) && std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
   }
   return ids;
 }
 
-std::vector<std::string> ListForeignViews() {
-  std::vector<std::string> ids = ForeignViewsIn(ReadProcFile("net/unix"));
+std::vector<std::string> ListExternalViews() {
+  std::vector<std::string> ids = ExternalViewsIn(ReadProcFile("net/unix"));
   std::erase_if(ids, [](const std::string& id) { return !IsOwn(id); });
   return ids;
 }
 
 Result<std::string> FindView(const std::vector<JobHere>& jobs,
-                             const std::vector<std::string>& foreign, std::string_view prefix) {
+                             const std::vector<std::string>& external, std::string_view prefix) {
   std::vector<std::string> meant;
-  for (const std::string& id : foreign) {
+  for (const std::string& id : external) {
     if (id.starts_with(prefix)) meant.push_back(id);
   }
   const Result<const JobHere*> job = JobToLookAt(jobs, prefix);

@@ -1,5 +1,5 @@
 // Which worlds hvdrun top and dump can look at, beside the jobs of hvdrun.
-#include "launcher/live/foreign_views.h"
+#include "launcher/live/external_views.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,23 +28,23 @@ std::string Line(const std::string& name) {
   return "0000000000000000: 00000002 00000000 00010000 0001 01 12345 " + name + "\n";
 }
 
-TEST(ForeignViewsTest, AgentsThatListenAreFoundOnceEach) {
+TEST(ExternalViewsTest, AgentsThatListenAreFoundOnceEach) {
   const std::string text =
       "Num RefCount Protocol Flags Type St Inode Path\n" + Line("@hvd-view-" + kA) +
       Line("@hvd-view-" + kJob) + Line("@hvd-view-" + kA) + Line("@hvd-view-" + kA + "0") +
       Line("@hvd-adopt-0-" + kB) + Line("/run/hvd-view-" + kB) + Line("@hvd-view-" + kB);
-  EXPECT_THAT(ForeignViewsIn(text), ElementsAre(kA, kB));
-  EXPECT_THAT(ForeignViewsIn(""), IsEmpty());
+  EXPECT_THAT(ExternalViewsIn(text), ElementsAre(kA, kB));
+  EXPECT_THAT(ExternalViewsIn(""), IsEmpty());
 }
 
-TEST(ForeignViewsTest, TheOnlyOneNeedsNoName) {
+TEST(ExternalViewsTest, TheOnlyOneNeedsNoName) {
   EXPECT_EQ(*FindView({}, {kA}, ""), kA);
   EXPECT_EQ(*FindView({Job(kJob)}, {}, ""), kJob);
   // A part of a job can be looked at elsewhere only.
   EXPECT_EQ(*FindView({Job(kJob, /*part=*/true)}, {kA}, ""), kA);
 }
 
-TEST(ForeignViewsTest, OfSeveralOneIsNamedByTheBeginningOfItsId) {
+TEST(ExternalViewsTest, OfSeveralOneIsNamedByTheBeginningOfItsId) {
   const std::vector<JobHere> jobs = {Job(kJob)};
   const Status several = FindView(jobs, {kA, kB}, "").status();
   EXPECT_EQ(several.code(), Code::kInvalidArgument);
@@ -55,7 +55,7 @@ TEST(ForeignViewsTest, OfSeveralOneIsNamedByTheBeginningOfItsId) {
   EXPECT_THAT(FindView(jobs, {kA}, "77").status().message(), HasSubstr("no job '77'"));
 }
 
-TEST(ForeignViewsTest, WithoutAnyItIsTheSentenceAboutJobs) {
+TEST(ExternalViewsTest, WithoutAnyItIsTheSentenceAboutJobs) {
   EXPECT_THAT(FindView({}, {}, "").status().message(), HasSubstr("no job of yours"));
 }
 
