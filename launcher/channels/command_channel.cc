@@ -15,7 +15,7 @@ namespace hvd {
 namespace {
 
 // A grandchild (a ControlMaster) may hold stderr for ever.
-constexpr auto kLastWords = std::chrono::milliseconds(200);
+constexpr auto kLastOutputWait = std::chrono::milliseconds(200);
 constexpr size_t kMaxOutput = 4096;
 
 std::vector<std::string> CommandEnvironment() {
@@ -31,11 +31,11 @@ std::vector<std::string> CommandEnvironment() {
 
 CommandChannel::CommandChannel(asio::io_context& io, std::vector<std::string> command,
                                CommandEndReader read_end, std::shared_ptr<LocalFamily> family,
-                               CommandOutputReader read_words)
+                               CommandOutputReader read_output)
     : io_(io),
       command_(std::move(command)),
       read_end_(std::move(read_end)),
-      read_output_(std::move(read_words)),
+      read_output_(std::move(read_output)),
       family_(std::move(family)),
       child_signal_(io, SIGCHLD),
       limit_(io) {}
@@ -82,8 +82,8 @@ void CommandChannel::OnBytes(std::string_view bytes) {
   observer_->OnBytes(bytes);
 }
 
-void CommandChannel::OnCommandOutput(std::string_view words) {
-  output_.append(words);
+void CommandChannel::OnCommandOutput(std::string_view bytes) {
+  output_.append(bytes);
   if (output_.size() > 2 * kMaxOutput) output_.erase(0, output_.size() - kMaxOutput);
   if (read_output_) read_output_(output_);
 }
@@ -131,7 +131,7 @@ void CommandChannel::EndIfOver() {
   if (!stream_ended_ && !killed_) return;  // its last bytes come first
   if (!errors_ended_) {
     errors_ended_ = true;
-    limit_.expires_after(kLastWords);
+    limit_.expires_after(kLastOutputWait);
     limit_.async_wait([this](const asio::error_code& error) {
       if (!error) EndIfOver();
     });

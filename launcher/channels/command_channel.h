@@ -35,7 +35,7 @@ class CommandChannel final : public HostChannel {
  public:
   // `family` is shared by all channels of this process.
   CommandChannel(asio::io_context& io, std::vector<std::string> command, CommandEndReader read_end,
-                 std::shared_ptr<LocalFamily> family, CommandOutputReader read_words = nullptr);
+                 std::shared_ptr<LocalFamily> family, CommandOutputReader read_output = nullptr);
 
   void Open(ChannelObserver& observer) override;
   size_t Write(std::string_view bytes) override;
@@ -45,7 +45,7 @@ class CommandChannel final : public HostChannel {
  private:
   void WaitForChild();
   void OnBytes(std::string_view bytes);
-  void OnCommandOutput(std::string_view words);
+  void OnCommandOutput(std::string_view bytes);
   void OnStreamEnd();
   void EndIfOver();
   void Finish(ChannelEnd end);

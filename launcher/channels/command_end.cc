@@ -39,11 +39,11 @@ std::string LastOutput(const std::string& said) {
 std::string EndOfAgent(const CommandEnd& end) {
   const int code = CodeOf(end);
   if (code == 0) return end.connected ? "" : "it ended before the agent said a word";
-  std::string words = LastOutput(end.said);
+  std::string output = LastOutput(end.said);
   std::string text = code > kSignalBase
                          ? Format("the agent was ended by signal {}", code - kSignalBase)
                          : Format("the agent ended with exit code {}", code);
-  return words.empty() ? text : text + ": " + words;
+  return output.empty() ? text : text + ": " + output;
 }
 
 ChannelEnd EndOfAgentIn(ChannelStage stage, const CommandEnd& end) {

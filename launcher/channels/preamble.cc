@@ -22,9 +22,9 @@ std::optional<std::string> Preamble::PopSuffix() {
   size_t at = received_.find(begins);
   size_t end = at == std::string::npos ? at : received_.find('\n', at);
   if (end == std::string::npos) return std::nullopt;
-  std::string words = received_.substr(at + begins.size(), end - at - begins.size());
+  std::string suffix = received_.substr(at + begins.size(), end - at - begins.size());
   received_.erase(at, end - at);
-  return words;
+  return suffix;
 }
 
 std::string Preamble::said() const {

@@ -17,7 +17,7 @@ namespace hvd {
 namespace {
 
 struct EndMeaning {
-  const char* words;  // of srun or of the step's daemon
+  const char* text;  // of srun or of the step's daemon
   const char* reason;
 };
 
@@ -53,7 +53,7 @@ constexpr EndMeaning kRefusals[] = {
 template <size_t N>
 const char* MeaningOf(const EndMeaning (&meanings)[N], const std::string& said) {
   for (const EndMeaning& meaning : meanings) {
-    if (said.find(meaning.words) != std::string::npos) return meaning.reason;
+    if (said.find(meaning.text) != std::string::npos) return meaning.reason;
   }
   return nullptr;
 }
@@ -74,14 +74,14 @@ bool Names(std::string_view list, const std::string& node) {
 }
 
 // "Exited with exit code 137", "Killed"; nothing for an end without trouble.
-std::optional<std::string> EndOfTask(std::string_view words) {
+std::optional<std::string> EndOfTask(std::string_view line) {
   constexpr std::string_view kExited = "Exited with exit code ";
-  if (words == "Terminated") return kTerminated;
-  if (words.find("Out Of Memory") != words.npos) return "Slurm ended the step: out of memory";
-  if (!words.starts_with(kExited)) return "the agent was ended: " + LastOutput(std::string(words));
-  words.remove_prefix(kExited.size());
+  if (line == "Terminated") return kTerminated;
+  if (line.find("Out Of Memory") != line.npos) return "Slurm ended the step: out of memory";
+  if (!line.starts_with(kExited)) return "the agent was ended: " + LastOutput(std::string(line));
+  line.remove_prefix(kExited.size());
   int code = 0;
-  std::from_chars(words.data(), words.data() + words.size(), code);
+  std::from_chars(line.data(), line.data() + line.size(), code);
   if (code == 0) return std::nullopt;
   if (code == kSignalBase + SIGTERM) return kTerminated;
   return code > 128 ? Format("the agent was ended by signal {}", code - 128)
@@ -172,12 +172,12 @@ ChannelEnd ReadSrunEnd(const CommandEnd& end) {
   if (end.connected) return {stage, EndOfAgent(end)};
   if (const char* reason = MeaningOf(kRefusals, end.said))
     return {stage, std::string(reason) + ": " + LastOutput(end.said)};
-  const std::string words = LastOutput(end.said);
+  const std::string output = LastOutput(end.said);
   return {stage, "srun " +
                      (WIFSIGNALED(end.wait_status)
                           ? Format("was ended by signal {}", WTERMSIG(end.wait_status))
                           : Format("ended with exit code {}", WEXITSTATUS(end.wait_status))) +
-                     " before the agent said a word" + (words.empty() ? "" : ": " + words) +
+                     " before the agent said a word" + (output.empty() ? "" : ": " + output) +
                      "; --launcher ssh goes another way"};
 }
 

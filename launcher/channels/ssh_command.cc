@@ -34,7 +34,7 @@ std::string Filled(std::string text, const SshHost& host) {
 constexpr std::string_view kUnresolved = "Could not resolve hostname";
 
 struct ErrorMeaning {
-  const char* words;  // of ssh
+  const char* text;  // of ssh
   ChannelStage stage;
   const char* reason;
   const char* advice;
@@ -131,11 +131,11 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
   }
   if (!own_failure) return EndOfAgentIn(stage, end);
   if (end.connected) {
-    std::string words = LastOutput(end.said);
-    return {stage, "the connection was lost" + (words.empty() ? "" : ": " + words)};
+    std::string output = LastOutput(end.said);
+    return {stage, "the connection was lost" + (output.empty() ? "" : ": " + output)};
   }
   for (const ErrorMeaning& meaning : kMeanings) {
-    if (end.said.find(meaning.words) == std::string::npos) continue;
+    if (end.said.find(meaning.text) == std::string::npos) continue;
     bool may_pass =
         meaning.stage == ChannelStage::kResolve && MayResolveLater(UnresolvedName(end.said));
     return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, host),
@@ -147,12 +147,12 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
 
 ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end) {
   if (end.connected) return EndOfAgentIn(ChannelStage::kRunning, end);
-  std::string words = LastOutput(end.said);
+  std::string output = LastOutput(end.said);
   std::string how = WIFSIGNALED(end.wait_status)
                         ? Format("was ended by signal {}", WTERMSIG(end.wait_status))
                         : Format("ended with exit code {}", WEXITSTATUS(end.wait_status));
   return {ChannelStage::kExec, Quoted(agent) + " " + how + " before the agent said a word" +
-                                   (words.empty() ? "" : ": " + words)};
+                                   (output.empty() ? "" : ": " + output)};
 }
 
 }  // namespace hvd

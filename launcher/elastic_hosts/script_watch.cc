@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t kMaxOutput = 4096;
 // Processes that the script left in the background may hold its pipes for ever.
-constexpr auto kLastWords = std::chrono::milliseconds(200);
+constexpr auto kLastOutputWait = std::chrono::milliseconds(200);
 
 // In the script's process group is a guardian that ends the group when it reads the end of its
 // stdin: when we close our side, and also when we are killed. The script itself has no stdin.
@@ -147,11 +147,11 @@ void ScriptRun::EndIfOver() {
   const std::optional<int> status = family_->StatusOf(pid_);
   if (!status) return;
   outcome_.end = FromWaitStatus(*status);
-  if ((output_ended_ && errors_ended_) || last_words_) return Finish(How::kExited);
-  limit_.expires_after(kLastWords);
+  if ((output_ended_ && errors_ended_) || draining_) return Finish(How::kExited);
+  limit_.expires_after(kLastOutputWait);
   limit_.async_wait([this, here = std::weak_ptr(here_)](const asio::error_code& error) {
     if (error || here.expired()) return;
-    last_words_ = true;
+    draining_ = true;
     EndIfOver();
   });
 }

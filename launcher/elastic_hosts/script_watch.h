@@ -90,7 +90,7 @@ class ScriptRun {
   UniqueFd guard_;  // closing it makes the guardian kill the script's process group
   pid_t pid_ = 0;
   ScriptOutcome outcome_;
-  bool output_ended_ = false, errors_ended_ = false, last_words_ = false, finished_ = false;
+  bool output_ended_ = false, errors_ended_ = false, draining_ = false, finished_ = false;
 };
 
 struct ScriptWatchTimes {

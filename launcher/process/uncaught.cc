@@ -8,13 +8,13 @@ namespace hvd {
 // std::thread throws with the generic category, Asio with its own. A thread that could be had but
 // for a lack of resources fails with EAGAIN; any other error comes from a filter.
 std::string MeaningOf(const std::exception& failure) {
-  std::string words = failure.what();
+  std::string what = failure.what();
   const auto* error = dynamic_cast<const std::system_error*>(&failure);
   const bool from_thread = error != nullptr && error->code().category() == std::generic_category();
-  if (!from_thread) return words;
+  if (!from_thread) return what;
   if (error->code().value() == EAGAIN)
-    return "no thread could be made: " + words + "; look at the limits of processes (ulimit -u)";
-  return "no thread could be made: " + words +
+    return "no thread could be made: " + what + "; look at the limits of processes (ulimit -u)";
+  return "no thread could be made: " + what +
          "; does a seccomp filter refuse clone3? One that answers ENOSYS does no harm, as newer "
          "container runtimes' do";
 }

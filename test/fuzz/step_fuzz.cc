@@ -15,8 +15,8 @@ void ReadLines(std::string_view bytes) {
     pieces.Add(bytes.substr(0, 7));
     while (std::optional<StepLine> line = pieces.Next()) {
       const std::optional<StepLine> same = whole.Next();
-      Must(same && same->words == line->words && same->agent_job_id == line->agent_job_id);
-      ParseUnconnected(line->words);
+      Must(same && same->text == line->text && same->agent_job_id == line->agent_job_id);
+      ParseUnconnected(line->text);
     }
   }
   Must(!whole.Next());

@@ -27,9 +27,10 @@ class Library {
     return function == nullptr ? nvml::kUnsupported : function(args...);
   }
 
-  std::string Words(Return code) const {
-    auto* words = reinterpret_cast<const char* (*)(Return)>(::dlsym(handle_, "nvmlErrorString"));
-    return words == nullptr ? Format("error {}", code) : words(code);
+  std::string ErrorText(Return code) const {
+    auto* error_string =
+        reinterpret_cast<const char* (*)(Return)>(::dlsym(handle_, "nvmlErrorString"));
+    return error_string == nullptr ? Format("error {}", code) : error_string(code);
   }
 
  private:
@@ -127,14 +128,14 @@ void AskDriver(const Library& nvml, GpuReport* report) {
 void AskDevices(const Library& nvml, GpuReport* report) {
   unsigned count = 0;
   if (const Return code = nvml("nvmlDeviceGetCount_v2", &count); code != kSuccess) {
-    report->trouble = "the driver does not count its GPUs: " + nvml.Words(code);
+    report->trouble = "the driver does not count its GPUs: " + nvml.ErrorText(code);
     return;
   }
   std::vector<Device> devices;
   for (unsigned i = 0; i < count; ++i) {
     Device device = nullptr;
     if (const Return code = nvml("nvmlDeviceGetHandleByIndex_v2", i, &device); code != kSuccess) {
-      report->trouble = Format("GPU {} does not answer: {}", i, nvml.Words(code));
+      report->trouble = Format("GPU {} does not answer: {}", i, nvml.ErrorText(code));
       continue;
     }
     devices.push_back(device);
@@ -143,7 +144,7 @@ void AskDevices(const Library& nvml, GpuReport* report) {
   AskLinks(nvml, devices, report);
 }
 
-std::string Words(const std::vector<std::string>& list) {
+std::string Listed(const std::vector<std::string>& list) {
   std::string text;
   for (const std::string& word : list) text += (text.empty() ? "" : " and ") + word;
   return text;
@@ -161,7 +162,7 @@ GpuReport AskNvml(const char* library) {
   }
   const Library nvml(handle);
   if (const Return code = nvml("nvmlInit_v2"); code != kSuccess) {
-    report.trouble = "the driver does not answer: " + nvml.Words(code);
+    report.trouble = "the driver does not answer: " + nvml.ErrorText(code);
     return report;
   }
   AskDriver(nvml, &report);
@@ -185,7 +186,7 @@ std::vector<std::string> GpuFacts(const GpuReport& report) {
       note("memory", "broken");
     else if (gpu.needs_reset)
       note("memory", "reset");
-    if (!gpu.slowed.empty()) note("slowed", Words(gpu.slowed));
+    if (!gpu.slowed.empty()) note("slowed", Listed(gpu.slowed));
     for (const uint32_t pid : gpu.processes) note("process", std::to_string(pid));
     if (gpu.prohibited) note("mode", "prohibited");
     if (gpu.exclusive) note("mode", "exclusive");

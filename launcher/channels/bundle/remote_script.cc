@@ -49,22 +49,22 @@ std::string RemoteAgentCommand(const RemoteAgent& agent) {
 
 std::string AgentGreeting(const std::string& job_id) { return "hvdrun-agent " + job_id + "\n"; }
 
-std::optional<ScriptWants> ParseScriptWants(std::string_view words) {
-  if (!words.starts_with(kWants)) return std::nullopt;
-  words.remove_prefix(kWants.size());
+std::optional<ScriptWants> ParseScriptWants(std::string_view line) {
+  if (!line.starts_with(kWants)) return std::nullopt;
+  line.remove_prefix(kWants.size());
   if (words == "gzip") return ScriptWants{Packing::kGzip};
   if (words == "tar") return ScriptWants{Packing::kTar};
   return std::nullopt;
 }
 
-std::optional<std::string> ParseScriptCannot(std::string_view words) {
-  if (!words.starts_with(kCannot)) return std::nullopt;
-  return Printable(words.substr(kCannot.size()), kMaxReason);
+std::optional<std::string> ParseScriptCannot(std::string_view line) {
+  if (!line.starts_with(kCannot)) return std::nullopt;
+  return Printable(line.substr(kCannot.size()), kMaxReason);
 }
 
-std::optional<std::string> ParseScriptSkips(std::string_view words) {
-  if (!words.starts_with(kSkips)) return std::nullopt;
-  return "hvdrun does not run " + Printable(words.substr(kSkips.size()), kMaxReason);
+std::optional<std::string> ParseScriptSkips(std::string_view line) {
+  if (!line.starts_with(kSkips)) return std::nullopt;
+  return "hvdrun does not run " + Printable(line.substr(kSkips.size()), kMaxReason);
 }
 
 std::string BundleHeader(const Bundle& bundle) {

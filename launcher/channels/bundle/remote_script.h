@@ -52,12 +52,12 @@ std::string AgentGreeting(const std::string& job_id);
 struct ScriptWants {
   Packing packing;
 };
-std::optional<ScriptWants> ParseScriptWants(std::string_view words);
+std::optional<ScriptWants> ParseScriptWants(std::string_view line);
 // The sentence.
-std::optional<std::string> ParseScriptCannot(std::string_view words);
+std::optional<std::string> ParseScriptCannot(std::string_view line);
 
 // "hvdrun does not run PATH, because REASON"; the advice is always the same.
-std::optional<std::string> ParseScriptSkips(std::string_view words);
+std::optional<std::string> ParseScriptSkips(std::string_view line);
 inline constexpr const char* kSkipAdvice =
     "only the user and root may own that and write there: use chown or chmod go-w, or install "
     "hvdrun elsewhere";

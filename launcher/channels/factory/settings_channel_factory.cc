@@ -227,7 +227,7 @@ AgentStepOptions SettingsChannelFactory::StepOptions(std::optional<uint32_t> com
     }
     return SrunStepCommand(nodes, NotForSrun(), RemoteAgentCommand(agents));
   };
-  options.program.read_words = ParseSrunOutput;
+  options.program.read_output = ParseSrunOutput;
   options.program.read_end = ReadSrunStepEnd;
   return options;
 }

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/channels/nodes/node_words.h"
+#include "launcher/channels/nodes/node_order.h"
 #include "launcher/overlay/dial/connector_loop.h"
 #include "launcher/overlay/dial/sealed_pump.h"
 #include "launcher/process/spawn.h"

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "launcher/channels/nodes/node_words.h"
+#include "launcher/channels/nodes/node_order.h"
 #include "launcher/channels/own_calls.h"
 #include "runtime/base/text/format.h"
 

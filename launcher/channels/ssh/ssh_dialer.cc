@@ -23,7 +23,7 @@ using std::chrono::seconds;
 constexpr Duration kConnectLimit = seconds(3);
 constexpr Duration kInLine = seconds(3);
 constexpr Duration kBetweenAttempts = seconds(1);
-constexpr Duration kProxyWords = seconds(2);
+constexpr Duration kProxyOutputWait = seconds(2);
 // A host that is cut off is noticed after so long, whether anything is on its way to it or not.
 constexpr SilenceLimits kSilence{.idle_s = 4, .interval_s = 2, .probes = 3, .sending_ms = 10'000};
 
@@ -155,7 +155,7 @@ UniqueFd SshDialer::StartProxy() {
 
 asio::awaitable<void> SshDialer::ReceiveProxy(bool over) {
   if (!proxy_) co_return;
-  if (over) co_await wait_->WaitFor([this] { return proxy_->over(); }, wait_->In(kProxyWords));
+  if (over) co_await wait_->WaitFor([this] { return proxy_->over(); }, wait_->In(kProxyOutputWait));
   place_.proxy_errors = proxy_->errors();
 }
 

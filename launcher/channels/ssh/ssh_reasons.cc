@@ -13,7 +13,7 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kShownWords = 400;
+constexpr size_t kShownBytes = 400;
 
 std::string Joined(const std::vector<std::string>& words, std::string_view between) {
   std::string text;
@@ -25,13 +25,13 @@ std::string Joined(const std::vector<std::string>& words, std::string_view betwe
 std::string LastOutput(std::string_view errors) {
   while (!errors.empty() && static_cast<unsigned char>(errors.back()) <= ' ')
     errors.remove_suffix(1);
-  if (errors.size() > kShownWords) errors.remove_prefix(errors.size() - kShownWords);
+  if (errors.size() > kShownBytes) errors.remove_prefix(errors.size() - kShownBytes);
   std::string line;
   for (char c : errors) {
     if (c == '\r') continue;
     line += c == '\n' ? std::string("; ") : std::string(1, c);
   }
-  return Printable(line, kShownWords);
+  return Printable(line, kShownBytes);
 }
 
 std::string FirstLine(std::string_view text) {
@@ -40,8 +40,8 @@ std::string FirstLine(std::string_view text) {
 
 std::string Through(const SshPlace& place) {
   if (place.through.empty()) return "";
-  std::string words = LastOutput(place.proxy_errors);
-  return " through " + place.through + (words.empty() ? "" : ", which says: " + words);
+  std::string output = LastOutput(place.proxy_errors);
+  return " through " + place.through + (output.empty() ? "" : ", which says: " + output);
 }
 
 std::string WhatToTry(int error) {
@@ -145,14 +145,14 @@ std::string ConnectionLost(ChannelStage stage, const SshPlace& place, int error,
   std::string text = "the ssh connection to " + place.at + " ended: " + why + Through(place);
   bool early = stage < ChannelStage::kRunning;
   if (early && error == 0 && !libssh2_error.empty())
-    text += " (" + Printable(libssh2_error, kShownWords) + ")";
+    text += " (" + Printable(libssh2_error, kShownBytes) + ")";
   if (error == ETIMEDOUT) text += "; the host or the network to it is gone";
   return text;
 }
 
 std::string NoCommonMethod(const SshPlace& place, std::string_view libssh2_error) {
   return "hvdrun's own ssh and the server at " + place.at + " have no algorithm in common (" +
-         Printable(libssh2_error, kShownWords) + "); the ssh program may do better";
+         Printable(libssh2_error, kShownBytes) + "); the ssh program may do better";
 }
 
 std::string HostKeyRefused(const SshConfig& config, const HostKeyCheck& check,
@@ -200,8 +200,8 @@ std::string LoginRefused(const SshConfig& config, const LoginTrial& trial) {
 }
 
 std::string CommandEnded(int code, std::string_view signal, std::string_view errors) {
-  std::string words = LastOutput(errors);
-  std::string last = words.empty() ? "" : "; its last words: " + words;
+  std::string output = LastOutput(errors);
+  std::string last = output.empty() ? "" : "; its last words: " + output;
   if (!signal.empty()) return "the agent was ended by signal SIG" + Printable(signal) + last;
   if (code == 0) return "";
   std::string text = code > kSignalBase

@@ -17,7 +17,7 @@ namespace {
 constexpr Duration kStepHandshakeLimit = std::chrono::seconds(5);
 // From the close of a channel to the end of its connection: the agent ends its workers first.
 constexpr Duration kStepCloseLimit = std::chrono::seconds(4);
-// From the end of a connection to the scheduler's words about it.
+// From the end of a connection to the scheduler's text about it.
 constexpr Duration kWordsLimit = std::chrono::seconds(1);
 
 MeshConnectorOptions DoorOptions(const std::string& key) {
@@ -71,9 +71,9 @@ class AgentStep::Member final : public HostChannel {
   }
 
   // A line of the step about this host.
-  void OnLine(const std::string& words) {
-    printed_ += words.empty() ? AgentGreeting(AgentId()) : WordsLine(words);
-    if (!words.empty()) return;
+  void OnLine(const std::string& text) {
+    printed_ += text.empty() ? AgentGreeting(AgentId()) : TextLine(text);
+    if (!text.empty()) return;
     later_.After(step_->options_.patience, [this] {
       step_->FallBack(*this, "its agent was started and did not connect to hvdrun in time");
     });
@@ -90,7 +90,7 @@ class AgentStep::Member final : public HostChannel {
     if (!line_over_) observer_->OnWritable();
   }
 
-  // The connection is over. Without an end, the step's words are waited for.
+  // The connection is over. Without an end, waits for the step's output about this host.
   void EndOfLine(std::optional<ChannelEnd> end, bool by_force = false) {
     later_.Cancel();
     if (pump_) pump_->Close();
@@ -100,10 +100,10 @@ class AgentStep::Member final : public HostChannel {
     ReportIfMay();
   }
 
-  // Handles the step's words about this host, and its end.
-  void OnStepWords(const std::string& said) {
+  // Handles the step's output about this host, and its end.
+  void OnStepOutput(const std::string& said) {
     if (end_ || !pump_) return;
-    if (auto end = step_->options_.program.read_words(said, host_.name)) EndOfLine(std::move(end));
+    if (auto end = step_->options_.program.read_output(said, host_.name)) EndOfLine(std::move(end));
   }
   void OnStepEnd() {
     if (!end_) end_ = EndBy(step_->end_);
@@ -122,11 +122,11 @@ class AgentStep::Member final : public HostChannel {
 
  private:
   std::string AgentId() const { return AgentJobId(step_->options_.job_id, host_.number); }
-  // As the script prints it: the greeting with words behind it.
-  std::string WordsLine(const std::string& words) const {
+  // As the script prints it: the greeting followed by `text`.
+  std::string TextLine(const std::string& text) const {
     std::string line = AgentGreeting(AgentId());
     line.pop_back();
-    return line + " " + words + "\n";
+    return line + " " + text + "\n";
   }
   // Its connection may be faster than the scheduler's way for a line.
   std::string Greeted() const {
@@ -147,7 +147,7 @@ class AgentStep::Member final : public HostChannel {
     if (closed_) return EndOfLine(ChannelEnd{ChannelStage::kClosed, ""});
     EndOfLine(std::nullopt);
     if (end_) return;
-    OnStepWords(step_->end_.said);
+    OnStepOutput(step_->end_.said);
     if (end_) return;
     later_.After(kWordsLimit, [this] {
       end_ = EndBy(step_->end_);
@@ -240,12 +240,12 @@ void AgentStep::OnBytes(std::string_view bytes) {
     const std::optional<uint32_t> host = HostOfAgent(options_.job_id, line->agent_job_id);
     Member* member = host ? Find(*host) : nullptr;
     if (member == nullptr || !member->waits_for_agent()) continue;
-    if (ParseScriptWants(line->words) || ParseScriptCannot(line->words)) {
+    if (ParseScriptWants(line->text) || ParseScriptCannot(line->text)) {
       FallBack(*member, "");  // its own step is given what it wants, and says what it cannot
-    } else if (auto reason = ParseUnconnected(line->words)) {
+    } else if (auto reason = ParseUnconnected(line->text)) {
       FallBack(*member, "its agent did not reach hvdrun: " + *reason);
     } else {
-      member->OnLine(line->words);
+      member->OnLine(line->text);
     }
   }
 }
@@ -255,7 +255,7 @@ void AgentStep::OnCommandOutput(const std::string& said) {
   const auto self = shared_from_this();
   const std::map<uint32_t, Member*> all = members_;
   for (const auto& [number, member] : all) {
-    if (Find(number) == member) member->OnStepWords(said);
+    if (Find(number) == member) member->OnStepOutput(said);
   }
 }
 

@@ -33,7 +33,7 @@ struct StepProgram {
   std::function<std::vector<std::string>(const std::vector<StepHost>&)> command;
   // The end of one host or its task, from the output so far; nothing while they live.
   std::function<std::optional<ChannelEnd>(const std::string& said, const std::string& host)>
-      read_words;
+      read_output;
   std::function<ChannelEnd(const CommandEnd&, const std::string& host)> read_end;
 };
 

@@ -11,7 +11,7 @@ namespace hvd {
 
 struct StepLine {
   std::string agent_job_id;
-  std::string words;  // after the id; empty: the agent starts
+  std::string text;  // after the id; empty: the agent starts
 };
 // Without the line break; nothing for any other line.
 std::optional<StepLine> ReadStepLine(std::string_view line);

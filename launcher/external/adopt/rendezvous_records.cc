@@ -81,7 +81,7 @@ class WordReader {
 };
 
 template <typename Record>
-std::string EncodeWords(std::string_view title, const Record& record) {
+std::string EncodeFields(std::string_view title, const Record& record) {
   WordWriter words(title);
   Fields(words, record);
   return words.Release();
@@ -89,7 +89,7 @@ std::string EncodeWords(std::string_view title, const Record& record) {
 
 // Whether the text has this title and the fields of the record, and nothing else.
 template <typename Record>
-bool DecodeWords(WordReader& words, std::string_view title, Record& record) {
+bool DecodeFields(WordReader& words, std::string_view title, Record& record) {
   if (words.Word() != title) return false;
   Fields(words, record);
   return words.Done();
@@ -139,13 +139,13 @@ void Fields(auto& f, MaybeConst<WorldRecord> auto& note) {
   f(note.generation, note.data_key, note.tokens, note.layout);
 }
 
-std::string EncodeRecord(const RankEntry& note) { return EncodeWords(kRank, note); }
-std::string EncodeRecord(const WorldRecord& note) { return EncodeWords(kWorld, note); }
+std::string EncodeRecord(const RankEntry& note) { return EncodeFields(kRank, note); }
+std::string EncodeRecord(const WorldRecord& note) { return EncodeFields(kWorld, note); }
 
 Result<RankEntry> DecodeRankEntry(std::string_view text) {
   WordReader words(text, 0);
   RankEntry note;
-  if (!DecodeWords(words, kRank, note) || !IsRendezvousName(note.token)) return NoNote("rank");
+  if (!DecodeFields(words, kRank, note) || !IsRendezvousName(note.token)) return NoNote("rank");
   if (note.local_rank >= kMaxRanks) return InvalidArgument("has a local rank that cannot be");
   if (note.last_generation >= kLastMetGeneration)
     return InvalidArgument("has a generation that cannot be");
@@ -155,7 +155,7 @@ Result<RankEntry> DecodeRankEntry(std::string_view text) {
 Result<WorldRecord> DecodeWorldRecord(std::string_view text, uint32_t size) {
   WordReader words(text, size);  // a host has a rank at least, and so has a run
   WorldRecord note;
-  const bool read = DecodeWords(words, kWorld, note);
+  const bool read = DecodeFields(words, kWorld, note);
   if (const uint32_t hosts = words.first_count(); hosts > size) {
     return InvalidArgument(Format("names {} hosts for a world of {} ranks", hosts, size));
   }

@@ -11,7 +11,7 @@
 namespace hvd {
 namespace {
 
-using ArgWords = std::vector<std::string>;
+using Args = std::vector<std::string>;
 
 // From so many hosts on, Open MPI starts its daemons without a tree, which some sshd refuse.
 constexpr size_t kManyHosts = 64;
@@ -58,13 +58,12 @@ std::string SshArguments(const Settings& settings) {
   return text;
 }
 
-void Append(ArgWords& command, const ArgWords& more) {
+void Append(Args& command, const Args& more) {
   command.insert(command.end(), more.begin(), more.end());
 }
 
 // Open MPI and Spectrum MPI, which is made of it.
-void AppendOpenMpi(ArgWords& command, const std::vector<HostRanks>& hosts,
-                   const Settings& settings) {
+void AppendOpenMpi(Args& command, const std::vector<HostRanks>& hosts, const Settings& settings) {
   Append(command, {"-H", HostList(hosts, /*with_ranks=*/true)});
   if (hosts.size() >= kManyHosts)
     Append(command, {"-mca", "plm_rsh_no_tree_spawn", "true", "-mca", "plm_rsh_num_concurrent",
@@ -77,8 +76,8 @@ void AppendOpenMpi(ArgWords& command, const std::vector<HostRanks>& hosts,
 }
 
 // MPICH and Intel MPI: both have Hydra.
-Status AppendHydra(ArgWords& command, const MpiVersion& version,
-                   const std::vector<HostRanks>& hosts, const Settings& settings) {
+Status AppendHydra(Args& command, const MpiVersion& version, const std::vector<HostRanks>& hosts,
+                   const Settings& settings) {
   if (AreEven(hosts)) {
     Append(command, {"-ppn", std::to_string(hosts[0].ranks), "-hosts", HostList(hosts, false)});
   } else if (version.flavor == MpiFlavor::kMpich) {
@@ -100,7 +99,7 @@ Status AppendHydra(ArgWords& command, const MpiVersion& version,
   return Status::Ok();
 }
 
-ArgWords UsualBinding(MpiFlavor flavor) {
+Args UsualBinding(MpiFlavor flavor) {
   switch (flavor) {
     case MpiFlavor::kOpenMpi:
     case MpiFlavor::kMpich: return {"-bind-to", "none", "-map-by", "slot"};
@@ -113,17 +112,17 @@ ArgWords UsualBinding(MpiFlavor flavor) {
 
 // horovodrun says ^openib, which takes the place of what the site has excluded: with Debian's Open
 // MPI that brings back uct and ofi, and MPI_Init takes three times as long.
-ArgWords UsualTransports(MpiFlavor flavor, bool tcp) {
+Args UsualTransports(MpiFlavor flavor, bool tcp) {
   if (flavor == MpiFlavor::kOpenMpi)
     return {"-mca", "pml", "ob1", "-mca", "btl", "^openib,uct,ofi"};
-  return flavor == MpiFlavor::kSpectrum && tcp ? ArgWords{"-tcp"} : ArgWords{};
+  return flavor == MpiFlavor::kSpectrum && tcp ? Args{"-tcp"} : Args{};
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> SplitMpiArgs(const std::string& said, const std::string& text) {
   wordexp_t split{};
-  ArgWords words;
+  Args words;
   const int error = ::wordexp(text.c_str(), &split, WRDE_NOCMD);
   for (size_t at = 0; error == 0 && at < split.we_wordc; ++at)
     words.emplace_back(split.we_wordv[at]);
@@ -137,12 +136,12 @@ Result<std::vector<std::string>> SplitMpiArgs(const std::string& said, const std
 Result<std::vector<std::string>> MpiCommand(const std::string& program, const MpiVersion& version,
                                             const Plan& plan, const Settings& settings,
                                             const std::vector<std::string>& process) {
-  Result<ArgWords> more = SplitMpiArgs("--mpi-args", settings.mpi_args);
+  Result<Args> more = SplitMpiArgs("--mpi-args", settings.mpi_args);
   if (!more.ok()) return more.status();
-  Result<ArgWords> binding = SplitMpiArgs("--binding-args", settings.binding_args);
+  Result<Args> binding = SplitMpiArgs("--binding-args", settings.binding_args);
   if (!binding.ok()) return binding.status();
   const std::vector<HostRanks> hosts = RanksOfHosts(plan);
-  ArgWords command = {program};
+  Args command = {program};
   const bool hydra = version.flavor == MpiFlavor::kMpich || version.flavor == MpiFlavor::kIntel;
   if (!hydra) command.emplace_back("--allow-run-as-root");
   Append(command, {"-np", std::to_string(plan.size())});

@@ -45,9 +45,9 @@ std::string UnconnectedText(const std::string& reason) {
   return std::string(kUnconnected) + Printable(reason, kMostReason);
 }
 
-std::optional<std::string> ParseUnconnected(std::string_view words) {
-  if (!words.starts_with(kUnconnected)) return std::nullopt;
-  return Printable(words.substr(kUnconnected.size()), kMostReason);
+std::optional<std::string> ParseUnconnected(std::string_view line) {
+  if (!line.starts_with(kUnconnected)) return std::nullopt;
+  return Printable(line.substr(kUnconnected.size()), kMostReason);
 }
 
 }  // namespace hvd

@@ -29,7 +29,7 @@ Result<Invitation> ParseInvitation(std::string_view line);
 // What an agent that cannot connect prints on the step's stdout after its greeting, and the reason
 // parsed from it; nothing for any other text.
 std::string UnconnectedText(const std::string& reason);
-std::optional<std::string> ParseUnconnected(std::string_view words);
+std::optional<std::string> ParseUnconnected(std::string_view line);
 
 // The driver's peer number in the handshake; an agent's is its host number.
 inline constexpr uint32_t kDriverPeer = ~uint32_t{0};

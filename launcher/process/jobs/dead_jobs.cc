@@ -26,10 +26,10 @@ constexpr int kJobLookAgainMs = 5;
 // The job of an agent or a warden by its command line, whatever runs it (valgrind, a wrapper).
 std::optional<std::string> KeptJob(std::string_view command) {
   using std::string_view_literals::operator""sv;
-  constexpr std::string_view kWords = "\0agent\0--job\0"sv;
-  size_t at = command.find(kWords);
+  constexpr std::string_view kArguments = "\0agent\0--job\0"sv;
+  size_t at = command.find(kArguments);
   if (at == std::string_view::npos) return std::nullopt;
-  std::string_view rest = command.substr(at + kWords.size());
+  std::string_view rest = command.substr(at + kArguments.size());
   return std::string(rest.substr(0, rest.find('\0')));
 }
 

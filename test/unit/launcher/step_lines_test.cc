@@ -18,8 +18,8 @@ constexpr const char* kId = "0123456789abcdef";
 TEST(StepLine, HasTheIdOfItsAgentAndPerhapsWords) {
   const std::string begin = std::string("hvdrun-agent ") + kId;
   EXPECT_EQ(ReadStepLine(begin)->agent_job_id, kId);
-  EXPECT_EQ(ReadStepLine(begin)->words, "");
-  EXPECT_EQ(ReadStepLine(begin + " wants gzip")->words, "wants gzip");
+  EXPECT_EQ(ReadStepLine(begin)->text, "");
+  EXPECT_EQ(ReadStepLine(begin + " wants gzip")->text, "wants gzip");
   for (const std::string& wrong :
        {std::string(), std::string("hello"), std::string("hvdrun-agent 12"), begin + "0",
         " " + begin, std::string("hvdrun-agent 0123456789abcdeX")})
@@ -32,7 +32,7 @@ TEST(StepLines, AreWholeOnesInWhateverPiecesTheyCome) {
   EXPECT_FALSE(lines.Next());
   lines.Add("abcdef\nhvdrun-agent 0123456789abcdf0 cannot do it\nhvd");
   EXPECT_EQ(lines.Next()->agent_job_id, kId);
-  EXPECT_EQ(lines.Next()->words, "cannot do it");
+  EXPECT_EQ(lines.Next()->text, "cannot do it");
   EXPECT_FALSE(lines.Next());
   lines.Add(std::string(StepLines::kLongest, 'x'));
   EXPECT_FALSE(lines.Next());

@@ -1,6 +1,6 @@
 // The first line that node 0 sends on a node's connection. Pure.
-#ifndef HVD_LAUNCHER_CHANNELS_NODES_NODE_WORDS_H_
-#define HVD_LAUNCHER_CHANNELS_NODES_NODE_WORDS_H_
+#ifndef HVD_LAUNCHER_CHANNELS_NODES_NODE_ORDER_H_
+#define HVD_LAUNCHER_CHANNELS_NODES_NODE_ORDER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -42,4 +42,4 @@ class OrderReader {
 
 }  // namespace hvd
 
-#endif  // HVD_LAUNCHER_CHANNELS_NODES_NODE_WORDS_H_
+#endif  // HVD_LAUNCHER_CHANNELS_NODES_NODE_ORDER_H_

@@ -1,4 +1,4 @@
-#include "launcher/channels/nodes/node_words.h"
+#include "launcher/channels/nodes/node_order.h"
 
 #include <utility>
 
