@@ -23,7 +23,7 @@ using Factor = Eigen::LLT<MatrixXd>;
 constexpr int kMostSteps = 40;
 constexpr size_t kDraws = 16;
 constexpr double kJitter = 1e-6;
-// How far the differences that are expected may be from the true ones, as a part of them.
+// Relative error that expected differences may have.
 constexpr double kDistrust = 0.4;
 
 // The prior of a logarithm: a normal distribution.
@@ -46,7 +46,8 @@ double Matern(double squared) {
   return (1 + r + r * r / 3) * std::exp(-r);
 }
 
-// Of Matern by the logarithm of a scale is this times the squared distance along it.
+// The derivative of the Matern kernel by the logarithm of a scale is this times the squared
+// distance along it.
 double MaternSlope(double squared) {
   const double r = std::sqrt(5 * squared);
   return 5.0 / 3 * (1 + r) * std::exp(-r);
@@ -91,8 +92,8 @@ struct GaussianProcess::Fitted {
     noise = std::exp(theta[dimensions + 1]);
   }
 
-  // Of the corrections at points with these offsets, the part by which all expected differences are
-  // too large or too small.
+  // The covariance of the corrections at points with these offsets: the part by which all expected
+  // differences are too large or too small.
   double Shared(double a, double b) const {
     const double from = observed.front().offset;
     return kDistrust * kDistrust * (a - from) * (b - from);
@@ -131,7 +132,7 @@ struct GaussianProcess::Fitted {
     return with;
   }
 
-  // Of a point before anything was measured.
+  // The variance at a point before anything was measured.
   double Variance(double offset) const { return amplitude * amplitude + Shared(offset, offset); }
 
   VectorXd Corrections() const {
@@ -143,7 +144,7 @@ struct GaussianProcess::Fitted {
     return corrections;
   }
 
-  // False where the matrix has no root.
+  // False if the matrix has no Cholesky factor.
   bool Solve(const MatrixXd& covariance) {
     MatrixXd measured = covariance;
     for (Eigen::Index i = 0; i < measured.rows(); ++i)
@@ -171,7 +172,7 @@ double AddBelief(const Belief& belief, double value, double* gradient) {
 
 }  // namespace
 
-// The negative logarithm of the likelihood, beliefs included.
+// The negative log-likelihood, including the priors.
 double GaussianProcess::Fitted::Unlikelihood(const std::vector<double>& theta,
                                              std::vector<double>* gradient) {
   const size_t dimensions = categories.size();
@@ -210,7 +211,7 @@ double GaussianProcess::Fitted::Unlikelihood(const std::vector<double>& theta,
   return sum;
 }
 
-// Draws values that the observed points may really have, and the best value of each draw.
+// Draws possible true values of the observed points, and the best value of each draw.
 void GaussianProcess::Fitted::DrawValues(const MatrixXd& covariance, std::mt19937_64& random) {
   const Eigen::Index size = covariance.rows();
   const double jitter = kJitter * amplitude * amplitude;
@@ -254,7 +255,7 @@ void GaussianProcess::Fit(std::vector<Observation> observations, std::mt19937_64
     return fitted.Unlikelihood(x, gradient);
   };
   Minimum best = Minimise(unlikelihood, theta_, kMostSteps);
-  // Another start, because one valley may hide a deeper one.
+  // A second starting point, because the minimum found may be local.
   std::vector<double> start;
   for (size_t i = 0; i < theta_.size(); ++i) {
     const Belief& belief = i < categories_.size()    ? kScale

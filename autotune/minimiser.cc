@@ -9,8 +9,8 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMemory = 6;
-constexpr double kFlat = 1e-5;  // a gradient that is none
-constexpr double kSame = 1e-9;  // a gain that is none
+constexpr double kFlat = 1e-5;  // below this a gradient counts as 0
+constexpr double kSame = 1e-9;  // below this a gain counts as 0
 constexpr int kMostHalvings = 25;
 
 using Vector = std::vector<double>;

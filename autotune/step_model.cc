@@ -11,13 +11,13 @@ namespace {
 
 constexpr size_t kFewestSamples = 8;
 constexpr double kLeastSpan = 4;  // of the sizes
-// As in the runtime: so many exchanges are given out, tensors that become ready meanwhile are
-// fused.
+// As in the runtime: at most this many exchanges are in flight; tensors that become ready meanwhile
+// are fused.
 constexpr size_t kMostInFlight = 2;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// The sums of a line through points, by least squares of relative errors: an exchange that was held
-// up counts for little, and a small one as much as a large one.
+// Fits a line through points by least squares of relative errors: an exchange that was delayed
+// counts for little, and small exchanges count as much as large ones.
 struct RelativeLine {
   double ones = 0, xs = 0, squares = 0, ones_of = 0, xs_of = 0;
 
@@ -58,8 +58,9 @@ struct Rest {
   double us = -kNever;
 };
 
-// The longest time in which nothing is under way. Operations as they become ready; the step comes
-// back: an operation that is later in this one was earlier in the one before.
+// The longest time in which nothing is in flight. Operations in the order in which they become
+// ready; the step is periodic: an operation that is later in this step was earlier in the previous
+// one.
 Rest LongestRest(const std::vector<ObservedOperation>& operations, double period_us) {
   std::vector<double> later(operations.size() + 1, -kNever);
   for (size_t i = operations.size(); i-- > 0;)
@@ -74,7 +75,7 @@ Rest LongestRest(const std::vector<ObservedOperation>& operations, double period
   return longest;
 }
 
-// The exchanges under way between hosts: one exchange after the other, and those given out before.
+// The exchanges in flight between hosts, one after the other.
 class ExchangeQueue {
  public:
   bool MayIssue() const { return done_at_.size() < kMostInFlight; }
@@ -141,9 +142,9 @@ Result<StepModel> StepModel::Make(const ExchangeCosts& costs,
   return StepModel(costs, std::move(tensors), rest);
 }
 
-// The queue of the runtime in the time of the model. Tensors become ready one by one: the first is
-// given out before the second is there, however near it is. An exchange takes those that wait, in
-// their order, up to the threshold.
+// The runtime's queue in simulated time. Tensors become ready one by one: the first is submitted
+// before the second is ready, however soon that is. An exchange takes those that wait, in their
+// order, up to the threshold.
 double StepModel::StepUs(double fusion_bytes) const {
   ExchangeQueue queue;
   double now = 0;

@@ -12,26 +12,27 @@ namespace hvd {
 namespace {
 
 const double kFarBelow = std::log(0.9);
-// Before so many measurements of the same points, the noise may be larger than it looks.
+// With fewer measurements of the same points than this, the noise may be larger than it looks.
 constexpr double kKnownNoise = 3;
 constexpr double kLeastUnknownNoise = 0.05;
 constexpr double kLeastNoise = 1e-4;
 constexpr size_t kLeastWindows = 6;
-// A search is over after so many windows, unless they are so noisy that more are needed.
+// A search ends after this many windows, unless they are so noisy that more are needed.
 constexpr size_t kUsualWindows = 16;
 constexpr double kNoisy = 0.08;
 constexpr double kVerified = 3;      // windows of the default and of a known point
 constexpr size_t kMostMissing = 10;  // in a row
 constexpr size_t kPoolSize = 200, kNearby = 60, kRefined = 3;
-// Explored points are so far from the ends of their axes, where a process knows least and settings
-// are seldom best. Only what lies near a good point may be nearer.
+// Explored points keep this distance from the ends of their axes, where a process knows least and
+// settings are seldom best. Only points near a good one may be closer.
 constexpr double kMargin = 0.15;
 constexpr double kStopPart = 0.04;    // of the noise
 constexpr double kStopGain = 0.0006;  // an expected gain that is not worth a window
-// Standard deviations: to go on with a point while searching, to choose it in the end; any will do.
+// Standard deviations needed to keep searching around a point, and to choose it at the end; kAny:
+// none.
 constexpr double kProof = 3, kTrust = 0.5, kAny = -1e9;
-constexpr double kClear = 0.035;  // the noise that two windows make up for
-constexpr double kLuck = 0.06;    // the noise above which one window proves nothing
+constexpr double kClear = 0.035;  // noise up to which two windows are enough
+constexpr double kLuck = 0.06;    // noise above which one window proves nothing
 constexpr double kBeaten = 0.5;   // standard deviations
 constexpr double kBad = 1.5;      // standard deviations
 constexpr double kInterval = 1.96;
@@ -51,7 +52,7 @@ std::vector<Observation> Measured(const std::vector<Tried>& all) {
   return measured;
 }
 
-// Measurements of points that had been measured before: they show the noise.
+// Repeated measurements of the same points: they show the noise.
 template <typename Tried>
 double Repeats(const std::vector<Tried>& all) {
   double repeats = 0;
@@ -64,7 +65,7 @@ double HalfInterval(double noise, const Observation& one, const Observation& oth
   return kInterval * noise * std::sqrt(1 / one.count + 1 / other.count);
 }
 
-// The windows of a search that may have `most`.
+// The number of windows of a search that may have `most`.
 size_t Planned(size_t most, double noise) {
   return noise > kNoisy ? most : std::min(most, kUsualWindows);
 }
@@ -108,7 +109,7 @@ double Tuner::Offset(const TunePoint& point) const {
   return std::isfinite(predicted) && predicted > 0 ? std::log(predicted) : 0;
 }
 
-// The number of a point, which is remembered.
+// The number of a point, which is added if it is new.
 size_t Tuner::Find(const TunePoint& point) {
   for (size_t i = 0; i < tried_.size(); ++i) {
     if (tried_[i].point == point) return i;
@@ -133,7 +134,8 @@ double Tuner::Noise() const {
   return repeats < kKnownNoise ? std::max(noise, kLeastUnknownNoise) : noise * (1 + 3 / repeats);
 }
 
-// Its own measurements say, with so many standard deviations, that it is not far below the default.
+// Its own measurements show, with this many standard deviations, that it is not far below the
+// default.
 bool Tuner::Proven(size_t tried, double deviations) const {
   if (tried == 0) return true;
   const Observation &seen = tried_[tried].seen, &reference = tried_[0].seen;
@@ -144,10 +146,10 @@ bool Tuner::Proven(size_t tried, double deviations) const {
   return seen.mean - reference.mean - deviations * deviation > kFarBelow;
 }
 
-// The best measured point that is proven with so many deviations; `caution`: how many are taken off
-// its likely value.
+// The best measured point that is proven with this many deviations; `caution`: number of deviations
+// subtracted from its likely value.
 size_t Tuner::Best(double caution, double deviations) const {
-  // Its own windows say that it is worse than the best that is proven, whatever is likely.
+  // Its own windows show that it is worse than the best proven point, whatever the model expects.
   const auto beaten = [&](const Observation& seen) {
     const Observation& proven = tried_[incumbent_].seen;
     if (seen.count < 2 || proven.count < 2) return false;
@@ -240,8 +242,8 @@ void Tuner::Learn(double value) {
   Next();
 }
 
-// The search is over. The chosen point has to stay as good as it was: after a worse window, it
-// takes turns with the default until it shows which of them is better now.
+// The search is over. Checks that the chosen point stays as good as it was: after a worse window,
+// it alternates with the default until it is clear which of them is better now.
 void Tuner::Watch(double value) {
   if (duel_ && running_ == 0) {
     default_value_ = value;
@@ -260,7 +262,7 @@ void Tuner::Watch(double value) {
   Run(0, Trial::Kind::kCheck);
 }
 
-// The measurements do not hold any more; the best point may still be good.
+// The measurements no longer hold; the best point may still be good.
 void Tuner::BeginAgain() {
   const TunePoint best = tried_[settled() ? settled_ : incumbent_].point;
   promising_.assign(1, best);
@@ -295,8 +297,8 @@ void Tuner::Next() {
   RunSafe();
 }
 
-// Every window but one that is known to be fine is followed by such a one. It also tells how the
-// level moves that the others are compared with.
+// Follows every window except those of points known to be good. Also shows how the level moves
+// against which the others are compared.
 void Tuner::RunSafe() {
   const double incumbent = tried_[incumbent_].seen.count, reference = tried_[0].seen.count;
   const bool compare = incumbent_ == 0 || reference < 3 || 2 * reference < incumbent;
@@ -368,8 +370,8 @@ bool Tuner::RunCandidate() {
   return true;
 }
 
-// A gain that is likely but not sure: more windows of the point and of the default, whichever has
-// fewer, as long as those that are left may make it sure.
+// A likely but uncertain gain: measures the point and the default again, whichever has fewer
+// windows, as long as the remaining windows may make it certain.
 bool Tuner::RunDoubtful() {
   const size_t best = Best(0.5, kTrust);
   if (best == 0) return false;
@@ -388,7 +390,7 @@ bool Tuner::RunDoubtful() {
   return true;
 }
 
-// The improvement that a point promises; 0 where it may not be tried or was tried.
+// The expected improvement at a point; 0 if it may not be tried or was tried.
 double Tuner::Worth(const std::vector<double>& unit, double least) const {
   const TunePoint point = space_.FromUnit(unit);
   for (const Tried& tried : tried_) {
@@ -415,7 +417,7 @@ std::vector<std::vector<double>> Tuner::Pool() {
   return pool;
 }
 
-// Uphill along the axes that have a slope, and not into a margin unless it began there.
+// Moves uphill along the axes that have a slope, and not into a margin unless it began there.
 std::vector<double> Tuner::Refined(std::vector<double> unit, double least) const {
   constexpr double kStep = 1e-4;
   const auto allowed = [&](std::vector<double> x) {
@@ -444,8 +446,8 @@ std::vector<double> Tuner::Refined(std::vector<double> unit, double least) const
   return allowed(Minimise(function, unit, 10).x);
 }
 
-// On the verified point; else on the one that looks best, if its gain is above the noise; else on
-// the default.
+// Settles on the verified point; else on the one that looks best, if its gain is above the noise;
+// else on the default.
 void Tuner::Settle(std::string_view why, std::optional<size_t> verified) {
   why_over_ = why;
   size_t best = verified.value_or(0);

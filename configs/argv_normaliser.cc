@@ -10,7 +10,7 @@
 namespace hvd {
 namespace {
 
-// The row that a flag on the command line stands for.
+// The row that a flag on the command line refers to.
 struct Meaning {
   std::string_view flag;
   const Row* row = nullptr;
@@ -43,7 +43,7 @@ class Normaliser {
     while (next_ < args_.size() && IsOption(args_[next_]) && args_[next_] != "--") {
       HVD_RETURN_IF_ERROR(ReadOption(args_[next_++]));
       if (AsksAlone(*out_.options.back().row)) {
-        // The section that --help is asked for.
+        // The section of which --help is requested.
         if (next_ < args_.size() && !IsOption(args_[next_])) out_.command = {args_[next_]};
         return std::move(out_);
       }
@@ -87,7 +87,7 @@ class Normaliser {
     return Status::Ok();
   }
 
-  // All words that follow the flag, with blanks between them.
+  // All values that follow the flag, separated by blanks.
   Result<std::string> NextWords(const Row& row, std::string_view said) {
     Result<std::string> value = NextAsValue(row, said);
     for (int more = WordsAfter(row) - 1; more > 0 && value.ok(); --more) {
@@ -119,7 +119,7 @@ class Normaliser {
     return found == flags_.end() ? std::nullopt : std::optional(*found);
   }
 
-  // The word in full, ours or of another launcher, in any of their spellings.
+  // An option in full, of hvdrun or of another launcher, in any spelling.
   Result<std::optional<Meaning>> FindWord(std::string_view said) const {
     if (std::optional<Meaning> meaning = Exactly(said)) return meaning;
     if (const LauncherWord* word = FindLauncherWord(said)) {
@@ -152,7 +152,7 @@ class Normaliser {
     for (const Meaning& meaning : flags_) {
       if (!meaning.row->hidden && !meaning.row->foreign) candidates.push_back(meaning.flag);
     }
-    // The dashes are right in any case, and do not make two words alike.
+    // The number of dashes does not matter here and does not make two options similar.
     const size_t dashes = said.starts_with("--") ? 2 : 0;
     std::erase_if(candidates,
                   [&](std::string_view flag) { return dashes == 2 && !flag.starts_with("--"); });

@@ -30,7 +30,7 @@ std::string ToVariable(const Row& row, const std::string& value) {
   return (value == "on") != row.env_inverted ? "1" : "0";
 }
 
-// The value of a switch in its own words: a variable of stock Horovod may say 1.
+// The value of a switch as on or off: a variable of stock Horovod may contain 1.
 std::string OnOrOff(const Row& row, const std::string& text) {
   if (row.type != Type::kBool) return text;
   return ParseBool(text).value_or(false) ? "on" : "off";
@@ -65,7 +65,7 @@ Result<ConfigFile> ParseConfigFile(const std::string& path, std::string_view tex
   return file;
 }
 
-// What is said of this setting; its default where nothing is.
+// The strongest text given for this setting, or its default.
 std::string StrongestText(std::string_view name, const Given& given) {
   for (const Row& row : SettingRows()) {
     if (row.name != name) continue;
@@ -75,7 +75,7 @@ std::string StrongestText(std::string_view name, const Given& given) {
   return "";
 }
 
-// The file that was named, then those that are always there.
+// Loads the file of --config-file, then the standing files.
 Status LoadConfigFiles(const FileReader& read_file, const StandingSettings& standing,
                        Given& given) {
   if (const std::string path = StrongestText("config-file", given); !path.empty()) {
@@ -95,7 +95,7 @@ Status LoadConfigFiles(const FileReader& read_file, const StandingSettings& stan
   return Status::Ok();
 }
 
-// Chooses the starter of the ranks, from the switches or the word, and refuses settings that do
+// Chooses what starts the ranks, from the switches or --controller, and refuses settings that do
 // not go with it.
 Status SettleController(const Given& given, ParsedCommandLine& line) {
   Settings& settings = line.settings;
@@ -121,7 +121,7 @@ Status SettleController(const Given& given, ParsedCommandLine& line) {
                          "the two out");
 }
 
-// Whether the workers use stock Horovod, for which its own settings mean something.
+// Whether the workers use stock Horovod, which has settings of its own.
 bool IsForStock(const Given& given) {
   return ParseBool(StrongestText("stock-horovod", given)).value_or(false);
 }
@@ -139,8 +139,8 @@ struct HorovodAnswers {
   std::vector<std::string> environment;  // "NAME=value", for workers of stock Horovod
 };
 
-// The answers to settings of horovodrun: a refusal, or lines, one for each reason. A setting that
-// stock Horovod reads from a variable is passed on to it.
+// The answers to settings of horovodrun: an error, or lines for the log, one per reason. A setting
+// that stock Horovod reads from a variable is passed on to it.
 Result<HorovodAnswers> AnswerHorovodSettings(const Given& given) {
   HorovodAnswers answers;
   const bool stock = IsForStock(given);
@@ -187,7 +187,8 @@ bool NamesHosts(const Settings& settings) {
          !settings.host_discovery_script.empty() || settings.hosts_per_machine != 1;
 }
 
-// Hosts, number of processes and way to the hosts, where nobody said them.
+// Takes hosts, number of processes and access to the hosts from the allocation if they were not
+// given.
 void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
                    std::vector<SettingOrigin>& resolved) {
   if (!allocated.hosts.empty()) {
@@ -214,7 +215,7 @@ void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
   }
 }
 
-// --nnodes and what belongs to it. Of one node, the others mean nothing, as under torchrun.
+// Checks --nnodes and its companions. With one node the others have no meaning, as in torchrun.
 Status CheckNodes(const Given& given, ParsedCommandLine& line) {
   const Settings& settings = line.settings;
   const auto said = [&](std::string_view name) {
@@ -250,7 +251,7 @@ Status CheckNodes(const Given& given, ParsedCommandLine& line) {
   return Status::Ok();
 }
 
-// `per_node`: the number of processes is that of one host.
+// `per_node`: the number of processes is per host.
 Status ReadAllocation(const AllocationReader& read, bool per_node, ParsedCommandLine& line,
                       std::vector<SettingOrigin>& resolved) {
   Settings& settings = line.settings;
@@ -270,13 +271,13 @@ Status ReadAllocation(const AllocationReader& read, bool per_node, ParsedCommand
   return Status::Ok();
 }
 
-// The hosts that were named tell how many processes there are.
+// Whether the named hosts determine the number of processes.
 bool HostsTell(const Row& row, const Settings& settings) {
   return row.name == "num-proc" && !IsElastic(settings) &&
          (!settings.hosts.empty() || !settings.hostfile.empty());
 }
 
-// `hvdrun run -np 2 train.py`: to hvdrun "run" is the command, and what follows its arguments.
+// For `hvdrun run -np 2 train.py`: to hvdrun "run" is the command, followed by its arguments.
 std::string BehindCommand(const std::vector<std::string>& command) {
   for (const std::string& word : command) {
     if (word == "-np" || word == "-n" || word == "--num-proc" || word.starts_with("--nproc"))
@@ -298,7 +299,7 @@ Status CheckRequired(const std::vector<SettingOrigin>& resolved, const Settings&
   return Status::Ok();
 }
 
-// --max-restarts is another name of two settings.
+// --max-restarts is an alias of two settings.
 void UseRestarts(Settings& settings, std::vector<SettingOrigin>& resolved) {
   if (settings.max_restarts == 0) return;
   settings.elastic = true;
@@ -307,12 +308,12 @@ void UseRestarts(Settings& settings, std::vector<SettingOrigin>& resolved) {
   SetOrigin(resolved, "max-failures", settings.max_failures, "--max-restarts");
 }
 
-// Variables and files that are always there are for other jobs, too.
+// Environment variables and standing files apply to other jobs, too.
 bool IsGivenForThisJob(Strength strength) {
   return strength == Strength::kFlag || strength == Strength::kFile;
 }
 
-// Settings of elastic jobs that were said, by a flag or a key, for a job that is not one.
+// Warns about settings of elastic jobs, given by a flag or a key for a job that is not elastic.
 std::vector<std::string> WarnAboutElastic(const std::vector<SettingOrigin>& resolved,
                                           const Settings& settings) {
   std::vector<std::string> warnings;
@@ -329,7 +330,7 @@ std::vector<std::string> WarnAboutElastic(const std::vector<SettingOrigin>& reso
   return warnings;
 }
 
-// The processes of one host, as torchrun counts them; which are all only where no host is named.
+// Whether the number is per host, as in torchrun; without named hosts both are the same.
 bool CountsPerNode(const ParsedOptions& options) {
   const auto given = options.values.find("num-proc");
   if (given == options.values.end()) return false;
@@ -358,7 +359,7 @@ Status CheckCommand(const std::vector<std::string>& command) {
   return Status::Ok();
 }
 
-// Replaces the words of torchrun for a number: --nproc-per-node auto, gpu or cpu.
+// Replaces torchrun's names for a number: --nproc-per-node auto, gpu or cpu.
 Status CountPerNode(ParsedOptions& options, const SlotCounter& count) {
   if (!CountsPerNode(options)) return Status::Ok();
   FlagValue& given = options.values.at("num-proc");
@@ -375,7 +376,7 @@ Status CountPerNode(ParsedOptions& options, const SlotCounter& count) {
   return Status::Ok();
 }
 
-// Keys and variables that no setting has are a warning, or an error where the user says so.
+// Unknown keys and variables are a warning, or an error if the user asks for that.
 Status CheckNames(const Given& given, const StandingSettings& standing, ParsedCommandLine& line) {
   std::vector<std::string> unknown = UnknownNames(given, standing.variables);
   if (unknown.empty()) return Status::Ok();
@@ -428,7 +429,7 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
   if (verb == Verb::kRun) {
     if (Status missing = CheckRequired(resolved, line.settings); !missing.ok()) {
       std::string also = BehindCommand(options.command);
-      // A key that is misspelt is perhaps the one that is missing.
+      // The missing setting may be a misspelt key.
       for (const std::string& warning : line.warnings) also += ". " + warning;
       return InvalidArgument(missing.message() + also);
     }
@@ -442,7 +443,7 @@ Result<ParsedCommandLine> Resolve(ParsedOptions options, const EnvLookup& env,
   return line;
 }
 
-// A word behind --help that is no section is perhaps a command.
+// An argument of --help that is not a section may be a command.
 std::string HelpAskedFor(const ParsedOptions& options, Verb verb, std::span<const Row> rows) {
   if (verb == Verb::kDoctor && options.action == Action::kBriefHelp)
     return BriefDoctorHelpText(rows);

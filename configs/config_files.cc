@@ -23,7 +23,7 @@ std::string ValueOf(const Environment& environment, const std::string& wanted) {
   return "";
 }
 
-// Empty: neither variable names a folder.
+// The user's configuration folder; empty: neither variable is set.
 std::string UserFolder(const Environment& environment) {
   const std::string config = ValueOf(environment, "XDG_CONFIG_HOME");
   if (config.starts_with('/')) return config + "/hvdrun";
@@ -38,7 +38,8 @@ std::string WhoElseMayWrite(const struct stat& at) {
   return "";
 }
 
-// "it belongs to another user", "its folder may be written by others"; empty: it can be trusted.
+// Why the file is not trusted: "it belongs to another user", "its folder may be written by others";
+// empty: it is.
 std::string DistrustReason(const struct stat& file, const struct stat& folder) {
   if (const std::string why = WhoElseMayWrite(file); !why.empty()) return "it " + why;
   if (const std::string why = WhoElseMayWrite(folder); !why.empty()) return "its folder " + why;

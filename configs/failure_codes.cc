@@ -201,7 +201,7 @@ std::string CodeText(const FailureCode& code) {
   return text + "  See docs/" + std::string(code.page) + "\n";
 }
 
-// The number as a whole: 2 is in "1; 2 when", and not in "128 + n".
+// Whether the text contains the number as a whole: 2 is in "1; 2 when", but not in "128 + n".
 bool HasNumber(std::string_view text, std::string_view number) {
   const auto is_digit = [&](size_t at) {
     return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;

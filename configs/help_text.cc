@@ -17,11 +17,11 @@ namespace {
 constexpr size_t kDocColumn = 28;
 constexpr size_t kBriefColumn = 25;  // of hvdrun -h, and of the verbs
 
-// "  term  text", the text in its column, below a term that is too long for it.
+// "  term  text", with the text in its column, or below a term that is too long.
 std::string Entry(std::string_view term, std::string_view text) {
   const std::string first = "  " + std::string(term);
   if (first.size() + 2 <= kDocColumn) return Wrapped(text, kDocColumn, first);
-  // The first line of the term stands further out than the rest of it.
+  // The first line of the term is indented less than the rest.
   return Wrapped(term, 6).erase(0, 4) + Wrapped(text, kDocColumn);
 }
 
@@ -99,7 +99,7 @@ std::vector<std::string_view> Sections(std::span<const Row> rows) {
   return sections;
 }
 
-// The word by which a section is named: of those of its title, the first that no other has.
+// The word that names a section: the first of its title that no other title has.
 std::string TopicOf(std::string_view section) {
   std::istringstream words(InLowerCase(section));
   std::string topic;
@@ -109,7 +109,7 @@ std::string TopicOf(std::string_view section) {
   return topic;
 }
 
-// The title that has the word, or that is spelt so.
+// The title that contains the word or is spelt like it.
 std::string_view SectionOf(std::string_view topic, std::span<const Row> rows) {
   const std::string wanted = InLowerCase(topic);
   for (std::string_view section : Sections(rows)) {

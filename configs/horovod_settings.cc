@@ -63,7 +63,7 @@ Answer AnswerOf(const LauncherWord& word) {
   return word.meaning == WordMeaning::kNoEffect ? Answer::kNoEffect : Answer::kAsIs;
 }
 
-// The row of a word of another launcher that is accepted, at least with some value.
+// The row for an option of another launcher that is accepted, at least with some value.
 HorovodSetting OfLauncher(const LauncherWord& word) {
   constexpr Type kTypes[] = {Type::kBool, Type::kString, Type::kIntRange};
   HorovodSetting setting{.row = {.section = {},
@@ -77,7 +77,7 @@ HorovodSetting OfLauncher(const LauncherWord& word) {
                                  .target = {}},
                          .answer = AnswerOf(word),
                          .reason = word.text};
-  // Names are those of long flags, without dashes.
+  // Names are those of the long flags, without dashes.
   setting.row.name.remove_prefix(word.word.starts_with("--") ? 2 : 1);
   return setting;
 }

@@ -29,7 +29,7 @@ constexpr std::string_view kSsh =
 std::vector<LauncherWord> MakeWords() {
   using enum WordMeaning;
   return {
-      // How many.
+      // Number of processes.
       {"-n", "mpirun, srun", kAlias, "-np"},
       {"--np", "mpirun", kAlias, "-np"},
       {"--ntasks", "srun", kAlias, "-np"},
@@ -57,7 +57,7 @@ std::vector<LauncherWord> MakeWords() {
       {"--gpu_ids", "accelerate", kRefused,
        "set CUDA_VISIBLE_DEVICES=0,1 in front of hvdrun, and -np 2 --gpus one", 1, "all"},
 
-      // Which hosts.
+      // Hosts.
       {"--num_nodes", "deepspeed", kAlias, "--nnodes"},
       {"--num_machines", "accelerate", kAlias, "--nnodes"},
       {"--nodes", "srun", kRefused, kNoNodes, 1, "1"},
@@ -102,7 +102,7 @@ std::vector<LauncherWord> MakeWords() {
        "hvdrun runs in the allocation in which it is started: srun --jobid=N --pty bash, then "
        "hvdrun"},
 
-      // Where they run.
+      // Placement.
       {"--map-by", "mpirun", kRefused, kEqualRanks, 1, "slot"},
       {"--rank-by", "mpirun", kRefused, kEqualRanks, 1, "slot"},
       {"--rankfile", "mpirun", kRefused, kEqualRanks},
@@ -118,7 +118,7 @@ std::vector<LauncherWord> MakeWords() {
       {"-wd", "mpirun", kAlias, "--chdir"},
       {"-D", "srun", kAlias, "--chdir"},
 
-      // What is started.
+      // Command.
       {"--no-python", "torchrun, accelerate, deepspeed", kAlways, kProgram, 0},
       {"--run-path", "torchrun", kAlways, "each rank is a process of its own that runs the script",
        0},
@@ -136,7 +136,7 @@ std::vector<LauncherWord> MakeWords() {
       {"-genvall", "mpirun (MPICH)", kAlways, kEnvironment, 0},
       {"--export", "srun", kRefused, kEnvironment, 1, "ALL"},
 
-      // How they meet.
+      // Rendezvous.
       {"--rdzv-backend", "torchrun, accelerate", kNoEffect, kNoRendezvous},
       {"--rdzv-endpoint", "torchrun", kAlias, "--master-addr"},
       {"--rdzv-id", "torchrun", kNoEffect, kNoRendezvous},
@@ -148,7 +148,7 @@ std::vector<LauncherWord> MakeWords() {
       {"--mpi=TYPE", "srun", kRefused, "leave it out: ranks meet through hvdrun, not through PMI"},
       {"--tune", "mpirun", kRefused, "under hvdrun --mpi say --mpi-args=\"--tune FILE\""},
 
-      // When one fails, and how long.
+      // Failures and time limits.
       {"--monitor-interval", "torchrun, accelerate", kNoEffect,
        "hvdrun notices at once when a rank ends"},
       {"--kill-on-bad-exit", "srun", kAlways, kKilled, 0},
@@ -197,7 +197,7 @@ std::vector<LauncherWord> MakeWords() {
       {"--save_pid", "deepspeed", kRefused, "hvdrun ps lists jobs", 0},
       {"--debug", "accelerate", kRefused, "--verbose logs each step of the start", 0},
 
-      // What belongs to the training script.
+      // Options of the training script.
       {"--mixed_precision", "accelerate", kRefused, kTraining, 1, "no"},
       {"--gradient_accumulation_steps", "accelerate", kRefused, kTraining, 1, "1"},
       {"--dynamo_backend", "accelerate", kRefused, kTraining, 1, "no"},
@@ -209,7 +209,7 @@ std::vector<LauncherWord> MakeWords() {
   };
 }
 
-// Of those that are spelt with one dash, only these words have more than one letter.
+// Of the options with one dash, only these have more than one letter.
 bool HasOneDash(std::string_view word) {
   return word.size() > 1 && word[0] == '-' && word[1] != '-';
 }

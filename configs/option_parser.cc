@@ -7,7 +7,7 @@
 namespace hvd {
 namespace {
 
-// CLI11 takes its arguments last one first.
+// CLI11 takes its arguments in reverse order.
 std::vector<std::string> CanonicalArguments(const NormalisedArgv& argv) {
   std::vector<std::string> canonical;
   for (const GivenOption& option : argv.options) {
@@ -23,7 +23,7 @@ std::vector<std::string> CanonicalArguments(const NormalisedArgv& argv) {
   return canonical;
 }
 
-// Two flags of one group, or both words of an on/off pair.
+// Refuses two flags of one group, or both flags of an on/off pair.
 Status CheckExclusive(const NormalisedArgv& argv) {
   for (auto later = argv.options.begin(); later != argv.options.end(); ++later) {
     for (auto earlier = argv.options.begin(); earlier != later; ++earlier) {
@@ -86,7 +86,7 @@ Result<ParsedOptions> ParseOptions(std::span<const std::string> args, std::span<
   try {
     CLI::App app;
     app.set_help_flag();
-    // The other rows would take CLI11 longer than everything else that hvdrun reads at its start.
+    // Adding all rows would take CLI11 longer than everything else that hvdrun reads at its start.
     const std::vector<const Row*> given = RowsIn(*argv);
     for (const Row* row : given) AddRow(app, *row);
     app.parse(CanonicalArguments(*argv));

@@ -5,7 +5,7 @@
 namespace hvd {
 namespace {
 
-// "python" is that of the active environment; systems without one may have python3 alone.
+// "python" belongs to the active environment; some systems have only python3.
 std::string Interpreter(const ScriptFacts& facts) {
   return facts.is_on_path("python") || !facts.is_on_path("python3") ? "python" : "python3";
 }

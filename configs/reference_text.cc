@@ -138,7 +138,7 @@ std::string ManEntries(std::span<const ManRow> rows) {
   return text;
 }
 
-// The variables of the settings, then those that no setting has.
+// The variables of the settings, then those that belong to no setting.
 std::string ManEnvironment(std::span<const Row> rows) {
   std::string text = ".SH ENVIRONMENT\n";
   for (const Row& row : rows) {
@@ -153,7 +153,7 @@ std::string ManEnvironment(std::span<const Row> rows) {
 
 // ---- the shells
 
-// A text inside single quotes of fish.
+// Escapes text inside single quotes of fish.
 std::string InQuotes(std::string_view text) {
   return "'" + Replaced(Replaced(text, '\\', "\\\\"), '\'', "\\'") + "'";
 }
@@ -187,7 +187,7 @@ _hvdrun_jobs() {
 }
 )";
 
-// bash makes three words of --flag=value, unless COMP_WORDBREAKS says otherwise.
+// bash splits --flag=value into three words unless COMP_WORDBREAKS says otherwise.
 constexpr std::string_view kBashWord =
     R"(  local word="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" i=1
   COMPREPLY=()
@@ -198,7 +198,7 @@ constexpr std::string_view kBashWord =
   fi
 )";
 
-// "case $previous in" of the bash completion: the words that may follow the flag.
+// "case $previous in" of the bash completion: the values that may follow the flag.
 std::string BashCase(const Row& row) {
   if (TakesNoValue(row)) return "";
   std::string then = ":";
@@ -208,7 +208,7 @@ std::string BashCase(const Row& row) {
   return "    " + Pattern(row) + ") " + then + "; return ;;\n";
 }
 
-// What follows each verb: its options, jobs and files.
+// What may follow each verb: options, jobs and files.
 std::string BashVerbs() {
   std::string cases;
   for (const VerbRow& verb : VerbRows()) {
@@ -232,7 +232,7 @@ std::string VerbsThat(bool VerbRow::*wanted) {
   return Joined(names, "|");
 }
 
-// Inside [...] and after : of a zsh specification.
+// Escapes text inside [...] and after : of a zsh specification.
 std::string ZshText(std::string_view text) {
   std::string out;
   for (char c : text) {

@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::string_view kPrefix = "HVDRUN_";
 
-// A variable that means the opposite of its row is turned around; any other value stays as it is,
-// for the message.
+// Inverts a variable that means the opposite of its row; any other value stays as it is, for the
+// message.
 std::string FromVariable(const Row& row, const std::string& text) {
   std::optional<bool> on = row.env_inverted ? ParseBool(text) : std::nullopt;
   return on ? (*on ? "off" : "on") : text;
 }
 
-// A plain number of a row in other units than bytes gets its unit.
+// Adds the unit to a plain number of a row whose unit is not bytes.
 std::string WithPlainUnit(const Row& row, const std::string& text) {
   const bool plain = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   return plain ? text + std::string(row.plain_unit) : text;
@@ -63,7 +63,7 @@ void AddKey(const Row& row, const ConfigFile& file, std::vector<Source>& sources
                      WithPlainUnit(row, key->second.text), place + ": "});
 }
 
-// Of the strongest source that asks for something.
+// The strength of the strongest source that has an effect.
 Strength StrengthOf(const Row& row, const std::vector<Source>& sources) {
   for (const Source& source : sources) {
     if (!AsksForNothing(row, source.text)) return source.strength;
@@ -71,7 +71,7 @@ Strength StrengthOf(const Row& row, const std::vector<Source>& sources) {
   return Strength::kDefault;
 }
 
-// `prefix` is of all of them.
+// `prefix` is common to all of them.
 std::string WithProposal(const std::string& warning, std::string_view name,
                          std::span<const std::string_view> known, std::string_view prefix = "") {
   const std::string_view nearest = NearestOf(name, known);
@@ -88,7 +88,7 @@ std::string AsKey(std::string_view flag) {
   return key;
 }
 
-// The setting with a flag that is the last part of `key`; null if there is none.
+// The setting whose flag is the last part of `key`; null if there is none.
 const Row* RowNamedAs(std::string_view key) {
   for (const Row& row : SettingRows()) {
     const auto is_meant = [key](std::string_view flag) { return AsKey(flag) == LastPart(key); };
@@ -97,7 +97,7 @@ const Row* RowNamedAs(std::string_view key) {
   return nullptr;
 }
 
-// The section alone makes no two keys alike: launcher.timeout is not launcher.stage_timeouts.
+// A common section does not make two keys similar: launcher.timeout is not launcher.stage_timeouts.
 std::vector<std::string_view> KeysLike(std::string_view key,
                                        const std::vector<std::string_view>& known) {
   std::vector<std::string_view> like;

@@ -21,7 +21,7 @@ struct Questions {
   Mutex mutex;
   std::condition_variable answered;
   size_t asked HVD_GUARDED_BY(mutex) = 0, answers HVD_GUARDED_BY(mutex) = 0;
-  bool over HVD_GUARDED_BY(mutex) = false;  // nobody waits any more
+  bool over HVD_GUARDED_BY(mutex) = false;  // the caller no longer waits
   std::set<std::string> yes HVD_GUARDED_BY(mutex);
 };
 
@@ -49,7 +49,7 @@ std::set<std::string> NamesThat(const std::vector<std::string>& names,
   for (size_t i = 0; i < std::min(once.size(), kAtOnce); ++i) {
     try {
       std::thread([questions] { Work(*questions); }).detach();
-    } catch (const std::system_error&) {  // out of threads
+    } catch (const std::system_error&) {  // no thread available
       if (i == 0) Work(*questions);
       break;
     }

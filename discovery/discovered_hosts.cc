@@ -15,7 +15,7 @@ namespace {
 
 using HostKey = std::pair<std::string, uint16_t>;  // the name and the port of ssh
 
-// "name:0" and "name slots=0" with one slot instead; nothing for any other line.
+// "name:0" and "name slots=0" with one slot instead; nothing for other lines.
 std::optional<std::string> WithASlot(std::string_view line) {
   std::string changed;
   bool none = false;
@@ -34,7 +34,7 @@ std::string SlotsText(const HostSpec& spec) {
   return spec.slots ? std::to_string(*spec.slots) : "its own number of";
 }
 
-// The hosts of the lines so far; each line counts once, and the last of a host wins.
+// The hosts of the lines so far; repeated lines count once, and the last entry of a host wins.
 class Hosts {
  public:
   explicit Hosts(std::vector<std::string>& notes) : notes_(notes) {}

@@ -24,7 +24,7 @@ bool IsNameCharacter(char c) { return IsLetterOrDigit(c) || c == '.' || c == '-'
 
 bool IsUserCharacter(char c) { return IsNameCharacter(c) || c == '+' || c == '@'; }
 
-// A word that begins so is neither an option nor a hidden file.
+// The first character of a host name: neither of an option nor of a hidden file.
 bool IsFirstCharacter(char c) { return IsLetterOrDigit(c) || c == '_'; }
 
 bool IsName(std::string_view name) {
@@ -50,7 +50,7 @@ Result<uint32_t> ParseNumber(std::string_view text, uint32_t most, const std::st
                                 Quoted(whole), what, Quoted(text), most, example));
 }
 
-// Why `whole` is no host, and its writer's probable meaning.
+// The error that `whole` is not a host, with the probable intention.
 Status NoHost(std::string_view whole) {
   auto because = [&](const std::string& hint) {
     return InvalidArgument(Quoted(whole) + " is no host: " + hint);
@@ -72,7 +72,7 @@ Status NoHost(std::string_view whole) {
   return because("try a name and a number of slots, as in localhost:2");
 }
 
-// Where the bracket that `text` begins with is closed.
+// The position of the bracket that closes the one at the start of `text`.
 size_t ClosingBracket(std::string_view text) {
   size_t depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {

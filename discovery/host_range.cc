@@ -9,7 +9,7 @@
 namespace hvd {
 namespace {
 
-// One part of a pattern: text as it is, or the numbers first..last.
+// One part of a pattern: literal text, or the numbers first..last.
 struct Span {
   uint64_t first = 0;
   uint64_t last = 0;
@@ -76,7 +76,7 @@ Result<std::vector<Part>> ParseParts(std::string_view pattern) {
   }
 }
 
-// How many names there are, or limit + 1 when there are more than `limit`.
+// The number of names, or limit + 1 if there are more than `limit`.
 size_t CountNames(const std::vector<Part>& parts, size_t limit) {
   size_t names = 1;
   for (const Part& part : parts) {

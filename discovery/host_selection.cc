@@ -97,7 +97,7 @@ Result<int> SlotsOfAll(const std::vector<HostSlots>& hosts) {
     }
     sum += host.slots;
   }
-  constexpr uint64_t kMost = 1'000'000;  // as many as -np may say
+  constexpr uint64_t kMost = 1'000'000;  // the maximum of -np
   if (sum <= kMost) return static_cast<int>(sum);
   return InvalidArgument(Format(
       "the hosts have {} slots, more than the 1000000 processes that a job may have; say -np",

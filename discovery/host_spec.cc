@@ -23,7 +23,7 @@ struct KeyName {
   Key key;
 };
 
-// Open MPI has several names for each.
+// Open MPI has several names for each key.
 constexpr std::array kKeyNames = {
     KeyName{"slots", Key::kSlots},        KeyName{"count", Key::kSlots},
     KeyName{"cpu", Key::kSlots},          KeyName{"max_slots", Key::kMaxSlots},
@@ -32,7 +32,7 @@ constexpr std::array kKeyNames = {
     KeyName{"username", Key::kUser},      KeyName{"user_name", Key::kUser},
     KeyName{"port", Key::kPort}};
 
-// The words of a line beside the host.
+// The fields of a line besides the host.
 struct LineWords {
   std::optional<uint32_t> slots;
   std::optional<uint32_t> max_slots;
@@ -51,7 +51,7 @@ Status Assign(Result<T> value, std::optional<T>& place) {
   return Status::Ok();
 }
 
-// binding=, ifname= and others are no business of ours, but a slip is.
+// Keys such as binding= and ifname= are ignored; a malformed key of ours is an error.
 Status CheckForeignWord(std::string_view word, std::string_view name) {
   std::vector<std::string_view> ours;
   for (const KeyName& key : kKeyNames) ours.push_back(key.name);
@@ -91,7 +91,7 @@ Status AddWord(std::string_view word, std::string_view host, LineWords& said) {
   return Status::Ok();
 }
 
-// "slots = 4" is one word, too.
+// Joins "slots = 4" into one field.
 std::string WithoutBlanksAroundEquals(std::string_view line) {
   std::string joined;
   for (std::string_view word : Words(line)) {
@@ -126,8 +126,8 @@ std::string_view WithoutComment(std::string_view line) {
   return line.substr(0, std::min(line.find('#'), line.find("//")));
 }
 
-// A machine file has a line for each slot: a name that comes again counts once each time where no
-// number is said.
+// A machine file has a line per slot: a repeated name counts as one slot each time if no number is
+// given.
 void CountRepetitions(Specs& specs) {
   std::map<std::string_view, size_t> times;
   for (const HostSpec& spec : specs) ++times[spec.name];

@@ -13,7 +13,7 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kMaxSkipped = 20;  // sentences; a file that is none of these would fill the memory
+constexpr size_t kMaxSkipped = 20;  // messages; a file in another format would fill the memory
 constexpr size_t kHashBytes = 20;   // and as many of salt
 constexpr std::string_view kHashed = "|1|";
 
@@ -49,7 +49,7 @@ bool MatchesName(const KnownHost& entry, std::string_view name) {
   return HmacSha1(entry.salt, name) == entry.hash;
 }
 
-// How known_hosts calls a host.
+// The names of a host in known_hosts.
 struct Lookup {
   std::string name;
   std::string bare;  // the name without the port, where that is another; else ""
@@ -73,7 +73,7 @@ std::optional<KnownHostMark> MarkOf(std::string_view word) {
   return std::nullopt;
 }
 
-// Fills `entry`, or says why the line is none.
+// Fills `entry`, or returns why the line is invalid.
 std::string ParseLine(std::string_view line, KnownHost& entry) {
   std::string_view names = PopWord(line);
   if (names.starts_with('@')) {

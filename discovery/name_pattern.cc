@@ -7,7 +7,7 @@ namespace hvd {
 bool MatchesPattern(std::string_view pattern, std::string_view name) {
   size_t p = 0;
   size_t n = 0;
-  size_t star = std::string_view::npos;  // the last one, which took the name up to `taken`
+  size_t star = std::string_view::npos;  // the last one, which matched the name up to `taken`
   size_t taken = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

@@ -7,7 +7,7 @@
 namespace hvd {
 namespace {
 
-// Where one of them is not said, nothing speaks for another host.
+// If one of the ports is unknown, nothing suggests another host.
 bool SamePort(uint16_t one, uint16_t other) { return one == other || one == 0 || other == 0; }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::optional<bool> ParseSwitch(std::string_view text) {
   return std::nullopt;
 }
 
-// PubkeyAuthentication has two more ways to say yes.
+// PubkeyAuthentication has two additional values that mean yes.
 std::optional<bool> ParsePubkey(std::string_view text) {
   return text == "unbound" || text == "host-bound" ? true : ParseSwitch(text);
 }
@@ -55,8 +55,8 @@ std::vector<std::string> SplitAtCommas(std::string_view text) {
   return parts;
 }
 
-// ssh writes a list of paths without quotes: a word that begins no path belongs to the path before
-// it.
+// ssh prints a list of paths without quotes: a word that does not begin a path continues the
+// previous path.
 std::vector<std::string> SplitPaths(std::string_view text) {
   std::vector<std::string> paths;
   for (std::string_view word : Words(text)) {
@@ -125,7 +125,7 @@ class Expander {
     return expanded + *rest;
   }
 
-  // A shell expands what is no token of ssh.
+  // What is not a token of ssh is left to a shell.
   Result<std::string> CommandLine(std::string_view text) const { return Tokens(text, false); }
 
   std::optional<std::string> Variable(std::string_view name) const {
@@ -183,7 +183,7 @@ class Expander {
 
 // ---- the parts of the configuration
 
-// Sets `place` if the key was said and understood; says so in `ignored` if it was not understood.
+// Sets `place` if the key was given and understood; notes in `ignored` if it was not understood.
 template <typename T>
 void Set(const Said& said, const char* key, std::optional<T> (*parse)(std::string_view), T& place,
          std::vector<std::string>& ignored) {
@@ -262,7 +262,7 @@ void SetTrust(const Said& said, const Expander& expander, SshConfig& config) {
       config.no_host_authentication_for_localhost, ignored);
 }
 
-// ssh has dealt with "+", "-", "^" and patterns.
+// ssh has already resolved "+", "-", "^" and patterns.
 void SetProtection(const Said& said, SshConfig& config) {
   config.key_exchange_algorithms = SplitAtCommas(said.First("kexalgorithms"));
   config.ciphers = SplitAtCommas(said.First("ciphers"));

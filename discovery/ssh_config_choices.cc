@@ -8,11 +8,11 @@
 namespace hvd {
 namespace {
 
-constexpr int kMostIncludes = 16;  // one inside the other, as in ssh
+constexpr int kMostIncludes = 16;  // nested, as in ssh
 
 bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
 
-// ssh makes others lower case, or takes them for something else.
+// ssh converts other names to lower case or interprets them.
 bool IsPlain(const std::string& name) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
@@ -66,7 +66,7 @@ void SshConfigChoices::Read(std::string_view text, const Include& include, int d
   }
 }
 
-// Inside of a block they are for its hosts only, which is more than is kept here.
+// Inside a block they apply to its hosts only, which this class does not track.
 void SshConfigChoices::ReadIncludes(const std::vector<std::string>& words, const Include& include,
                                     int depth) {
   for (const std::string& word : words) {

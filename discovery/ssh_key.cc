@@ -18,8 +18,8 @@ constexpr std::string_view kAlphabet =
 
 bool IsTypeCharacter(char c) { return c > ' ' && c < 0x7F && c != ','; }
 
-// A hash function, found once: libcrypto's HMAC() looks it up at each call, and known_hosts can
-// have thousands of hashed names to be tried for each of hundreds of hosts.
+// A hash function, looked up once: libcrypto's HMAC() looks it up at each call, and known_hosts may
+// have thousands of hashed names to be compared with each of hundreds of hosts.
 class Digest {
  public:
   explicit Digest(const char* name)
@@ -58,7 +58,7 @@ Digest& Sha256() {
   return digest;
 }
 
-// Of a character in the alphabet, or 64.
+// The value of a character in the alphabet, or 64.
 constexpr std::array<uint8_t, 256> MakeSextets() {
   std::array<uint8_t, 256> sextets{};
   sextets.fill(64);
@@ -112,7 +112,7 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
     for (int shift = 16; shift >= 0; shift -= 8) bytes += static_cast<char>(group >> shift);
     group = 0;
   }
-  // The bits that padding leaves over are no bytes.
+  // The bits left over by padding are not bytes.
   for (; padding > 0; --padding) {
     if (bytes.back() != '\0') return std::nullopt;
     bytes.pop_back();

@@ -129,7 +129,7 @@ uint32_t OnlineCpus() {
 }
 
 uint32_t GpuSlots() {
-  // Tests bring GPUs of their own.
+  // Tests provide their own GPUs.
   return CountGpus(GetTestEnv("HVD_TEST_DEV").value_or("/dev"), GetEnv("CUDA_VISIBLE_DEVICES"));
 }
 

@@ -1,3 +1,3 @@
-// The one place where the functions of Asio are compiled (ASIO_SEPARATE_COMPILATION): in each file
-// that used them, they took a second or two.
+// The only file that compiles the functions of Asio (ASIO_SEPARATE_COMPILATION): in each file that
+// uses them, they would take a second or two.
 #include <asio/impl/src.hpp>

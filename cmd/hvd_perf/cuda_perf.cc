@@ -59,7 +59,7 @@ std::vector<size_t> GradientSet(const std::string& name) {
   return {};
 }
 
-// The tensors of a set in one piece of memory of the GPU, with a second one to pack them into.
+// The tensors of a set in one allocation of GPU memory, with a second one to pack them into.
 class Step {
  public:
   Step(Gpu& gpu, RawNccl& nccl, std::vector<size_t> sizes)
@@ -101,7 +101,7 @@ class Step {
          [&](size_t i, float* place) { gpu_.Copy(At(i), place, sizes_[i] * sizeof(float)); });
   }
 
-  // After one of these on fresh inputs.
+  // Checks the result after one of the above on fresh inputs.
   bool SumsAreCorrect() {
     gpu_.CopyOut(floats_ * sizeof(float));
     for (size_t i = 0; i < sizes_.size(); ++i) {
@@ -160,7 +160,7 @@ class Step {
   std::vector<hvd_handle> handles_;
 };
 
-// Medians over the loops, the methods in turn in each of them.
+// Medians over the loops; each loop runs all methods in turn.
 class MethodTimes {
  public:
   void Add(const Times& times) {
@@ -184,7 +184,7 @@ bool RunStep(Gpu& gpu, RawNccl& nccl, const Options& options, const std::string&
   const bool correct = step.SumsAreCorrect();
   const int rounds = std::min(options.most_rounds, step.bytes() > (100 << 20) ? 5 : 20);
   MethodTimes ours, raw, packed;
-  for (int loop = -1; loop < options.loops; ++loop) {  // the first one warms up
+  for (int loop = -1; loop < options.loops; ++loop) {  // the first one is a warm-up
     const Times of_ours = TimeOf(gpu, rounds, [&] { step.Ours(); });
     if (loop >= 0) ours.Add(of_ours);
     if (!nccl.ok()) continue;
@@ -213,7 +213,7 @@ bool RunSteps(Gpu& gpu, RawNccl& nccl, const Options& options) {
   return correct;
 }
 
-// The median of the loops, of which the first one more warms up.
+// The median of the loops; one more loop before them is a warm-up.
 Times Measured(Gpu& gpu, int rounds, int loops, const std::function<void()>& call) {
   std::vector<double> all, host;
   for (int loop = -1; loop < loops; ++loop) {

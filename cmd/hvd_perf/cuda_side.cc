@@ -11,7 +11,7 @@
 namespace hvd_perf {
 namespace {
 
-// A function of a library that is loaded here; null where it has none.
+// A function of a library loaded here; null if the library lacks it.
 template <typename Function>
 Function* Seek(void* library, const char* symbol) {
   return reinterpret_cast<Function*>(::dlsym(library, symbol));
@@ -27,7 +27,7 @@ void CheckCuda(const char* what, int answer) {
   if (answer != 0) FailHere(hvd::Format("{} answered {}", what, answer));
 }
 
-// The least of all ranks.
+// The minimum over all ranks.
 int64_t OnAll(int64_t value) {
   const int64_t extent = 1;
   hvd_tensor tensor{.struct_size = sizeof tensor,

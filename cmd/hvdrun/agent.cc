@@ -1,7 +1,7 @@
-// The verb of one host. Under hvdrun: the warden first, the agent under it; the stream is stdin and
-// stdout, or a connection that the agent of a step makes first. Resuming and clearing: side
-// commands on a host with such an agent. Adopting: an agent that belongs to nobody; its listening
-// socket is stdin. Examining: a child of the agent that says what its host has.
+// hvdrun agent, the part on each host. Under hvdrun: first the warden, and the agent below it; the
+// stream is stdin and stdout, or a connection that the agent of a step makes first. --resume and
+// --clear: side commands on a host with such an agent. --adopt: an agent without a driver; its
+// listening socket is stdin. --examine: a child of the agent that prints the facts of its host.
 #include "launcher/agent/agent.h"
 
 #include <fcntl.h>
@@ -50,21 +50,21 @@ UniqueFd MoveDescriptor(int fd) {
   return taken;
 }
 
-// A pipe or a socket, with hvdrun at its other end; nothing speaks through a terminal, a file or
+// Whether it is a pipe or a socket with hvdrun at its other end, rather than a terminal, a file or
 // /dev/null.
 bool IsStream(int fd) {
   struct stat info {};
   return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
-// The stdin of the user's, for rank 0; -1: there is none.
+// The user's stdin, for rank 0; -1: none.
 int UserStdin() {
   if (!GetEnv(kUserStdinVariable)) return -1;
   ::unsetenv(kUserStdinVariable);
   return ::fcntl(kKeptDescriptor, F_SETFD, FD_CLOEXEC) == 0 ? kKeptDescriptor : -1;
 }
 
-// `line`: of an agent that has dialed, without its socket, which is its stdout.
+// `line`: the connection of an agent that has dialed, without its socket, which is its stdout.
 int RunHere(const std::string& job_id, WardenLine warden, std::optional<SealedLine> line,
             int user_stdin = -1) {
   SetLog({LogLevel::kWarning, "hvdrun agent"});
@@ -85,8 +85,8 @@ int RunHere(const std::string& job_id, WardenLine warden, std::optional<SealedLi
   return RunAgent(std::move(options));
 }
 
-// An agent of a step: its connection to hvdrun takes the place of its stdout, so that the warden
-// lets go of it as of any stream.
+// An agent of a step: its connection to hvdrun replaces its stdout, so that the warden releases it
+// like any stream.
 Result<SealedLine> Dial(const std::string& job_id) {
   if (FaultAsked("agent-does-not-connect")) return Aborted("a test wants it so");
   const DialLimits limits;
@@ -113,9 +113,9 @@ int RunDialed(const std::string& job_id) {
   });
 }
 
-// The rank that started this process waits for it, so it ends as soon as the agent is born. The
-// agent keeps nothing of the rank's: neither its session, nor its directory, nor an end of one of
-// its pipes.
+// The rank that started this process waits for it, so it exits as soon as the agent has been
+// forked. The agent keeps nothing of the rank's: neither its session, nor its directory, nor an end
+// of its pipes.
 int Adopt(const std::vector<std::string>& args) {
   SetLog({LogLevel::kWarning, "hvdrun agent"});
   Result<AdoptOptions> options = ParseAdoptArguments(args);
@@ -126,7 +126,7 @@ int Adopt(const std::vector<std::string>& args) {
                  options.status().message() + "\n");
     return kUsageError;
   }
-  // The rank that started this process has said what is wrong with one.
+  // An invalid secret was already reported by the rank that started this process.
   Result<std::string> secret = FindWorldSecret();
   if (!secret.ok()) return kUsageError;
   options->secret = std::move(*secret);
@@ -145,7 +145,7 @@ int Adopt(const std::vector<std::string>& args) {
   return RunAdoptingAgent(std::move(*options), std::move(listener));
 }
 
-// The line that the script on another host looks at: version and build.
+// The line that the script on another host reads: version and build.
 int PrintBuild() {
   Result<std::string> build = InstalledBuildId(OwnPath());
   if (build.ok()) return PrintText(HVD_VERSION " " + *build + "\n");

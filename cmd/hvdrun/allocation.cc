@@ -21,7 +21,7 @@
 namespace hvd {
 namespace {
 
-// Once each: several parts of a start want to know the allocation.
+// Runs each command once: several parts of the start need the allocation.
 Result<std::string> AskOnce(const std::vector<std::string>& command) {
   static std::map<std::vector<std::string>, Result<std::string>> answers;
   const auto known = answers.find(command);
@@ -105,7 +105,7 @@ void ChooseLauncher(const std::vector<HostSlots>& hosts, Settings& settings) {
   settings.launcher = RemoteLauncher::kSsh;
   if (settings.allocation == AllocationUse::kNever) return;
   const Result<std::optional<Allocation>> found = FindAllocation(AllocationFactsHere(settings));
-  // Its faults do not matter to hosts that were named.
+  // Errors in it do not matter for hosts that were named.
   if (!found.ok() || !*found || !AllAreIn(hosts, **found)) return;
   const HostAccess& access = (*found)->access;
   if (access.launcher != RemoteLauncher::kAuto) settings.launcher = access.launcher;

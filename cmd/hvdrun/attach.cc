@@ -33,10 +33,10 @@ namespace {
 
 constexpr const char* kForViewer = "--for-viewer";
 constexpr int kInterrupted = 130, kReaderLeft = 141, kNoProgram = 127, kSshFailed = 255;
-// For the last word to a host, and for ssh to end.
+// Time for the last message to a host, and for ssh to end.
 constexpr Duration kLeaveLimit = std::chrono::seconds(5);
 
-// What Ctrl-C is meant to do.
+// What the user wants Ctrl-C to do.
 enum class Choice { kDetach, kStop, kGoOn };
 
 Choice Ask() {
@@ -50,11 +50,11 @@ Choice Ask() {
   return key == 'c' || key == 'C' ? Choice::kGoOn : Choice::kDetach;
 }
 
-// How a look at the output ended.
+// How showing the output ended.
 struct Look {
   enum class End { kJobOver, kDetached, kReaderGone, kSourceGone };
   End end;
-  int code = 0;  // of this process; of kSourceGone not known
+  int code = 0;  // of this process; unknown for kSourceGone
 };
 
 Look ShowOutput(OutputSource& source, InterruptNote& interrupts) {
@@ -74,7 +74,7 @@ Look ShowOutput(OutputSource& source, InterruptNote& interrupts) {
   }
 }
 
-// Says how the look ended; `again`: the command that continues it. Returns the exit code.
+// Reports how it ended; `again`: the command that continues it. Returns the exit code.
 int ReportEnd(const OutputSource& source, const Look& look, const std::string& again) {
   const std::string job = "job " + Printable(source.job_name());
   if (look.end != Look::End::kJobOver) {
@@ -95,7 +95,7 @@ int Attach(const DetachedJob& job) {
 
 // ---- -H HOST
 
-// ssh, in a session of its own: Ctrl-C is ours.
+// ssh in a session of its own, because Ctrl-C is handled here.
 class SshProcess {
  public:
   explicit SshProcess(pid_t pid) : pid_(pid) {}
@@ -103,7 +103,7 @@ class SshProcess {
   ~SshProcess() {
     if (!code_) (void)Wait(SteadyNow());
   }
-  // Its exit code. It is killed when it has not ended by then.
+  // Its exit code. Kills it if it has not ended by `limit`.
   int Wait(TimePoint limit) {
     int status = 0;
     while (!code_) {
@@ -138,7 +138,7 @@ struct SshPipes {
   }
 };
 
-// From where the output is to come: from where this machine or another one left it.
+// The position from which output is to be shown: where this machine or another one stopped.
 LogPlace BeginOf(const JobThere& job, std::optional<ShownRecord>* own) {
   Result<ShownRecord> record = OwnShownRecord(DetachedJobsFolder(GetEnv), job.id);
   LogPlace from = job.shown;
@@ -156,7 +156,7 @@ LogPlace BeginOf(const JobThere& job, std::optional<ShownRecord>* own) {
   return from;
 }
 
-// Lets the host know what was shown. False: it may not know.
+// Reports to the host what was shown. False: the host may not have received it.
 bool LeaveHost(RemoteOutput& output, SshProcess& ssh, InterruptNote& interrupts) {
   const TimePoint limit = SteadyNow() + kLeaveLimit;
   while (!output.Leave()) {

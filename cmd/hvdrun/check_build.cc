@@ -1,6 +1,6 @@
-// The abilities of this build on this machine, in the shape people and scripts know. Looks at
-// files, and whether the optional libraries can be loaded, those of CUDA among them: no framework
-// is imported.
+// hvdrun --check-build: the features of this build on this machine, in the format of horovodrun.
+// Checks files and whether the optional libraries load, including those of CUDA; imports no
+// framework.
 #include <dlfcn.h>
 
 #include <array>
@@ -45,13 +45,12 @@ std::string Json(const std::vector<Ability>& abilities) {
   return text + "}";
 }
 
-// A library may be there while the one that it stands on is not.
+// A library may exist while one that it needs does not.
 bool Loads(const fs::path& library) {
   return ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 
-// The lines that libhvd_cuda.so gives of itself and of this machine; it looks for the driver and
-// for NCCL.
+// The lines of libhvd_cuda.so about itself and this machine; it looks for the driver and NCCL.
 std::string GpuLines(const fs::path& library) {
   std::array<char, 4096> text{};
   void* handle = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -83,7 +82,7 @@ Abilities FindAbilities() {
   const fs::path package = PackageSources(paths);
   const bool runtime = fs::exists(paths.runtime, error);
   auto binding = [&](const char* folder) {
-    // A folder without operations says that it is still to come.
+    // A folder without operations is a placeholder.
     return runtime && fs::exists(package / folder / "mpi_ops.py", error);
   };
   const fs::path libraries = fs::path(paths.runtime).parent_path();

@@ -30,7 +30,7 @@ constexpr Duration kSayEvery = std::chrono::seconds(10);
 
 void Say(const std::string& sentence) { WriteAll(STDERR_FILENO, "hvdrun: " + sentence + "\n"); }
 
-// All of its workers run; of an elastic job, one does.
+// All workers of the job run; of an elastic job, at least one.
 bool WorkersRun(const DetachedJob& job) {
   for (const DriverReply& driver : AskDrivers(kAskLimit)) {
     if (driver.job != job.id || !driver.counts) continue;
@@ -40,8 +40,8 @@ bool WorkersRun(const DetachedJob& job) {
   return false;
 }
 
-// SIGINT and SIGTERM wait while the job gets its folder and its processes, so that none is left
-// half made.
+// Blocks SIGINT and SIGTERM while the job gets its folder and its processes, so that none is left
+// incomplete.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -60,7 +60,7 @@ class HeldSignals {
   sigset_t before_{};
 };
 
-// The job has ended before its workers were seen to run.
+// The job ended before its workers were seen running.
 int EndedEarly(const DetachedJob& job) {
   if (!job.end->reason.empty()) Say(job.end->reason);
   if (job.end->exit_code != 0) {
@@ -144,7 +144,8 @@ Result<DetachedJob> FindDetached(const std::string& name) {
                            (one.removable ? "; hvdrun forget " + name + " removes it" : ""));
   }
   if (!job.ok()) return job;
-  // Its files can be read, and it can be stopped, also where no process can keep its output.
+  // Its files can be read, and it can be stopped, even if no process could be started to keep its
+  // output.
   if (Status tended = Tend(&*job); !tended.ok() && !job->end)
     Say("the output of job " + job->name + " is not kept now, and the job waits when 1 MiB of it " +
         "has not been read: " + tended.message());
@@ -164,7 +165,7 @@ int RunDetached(const ParsedCommandLine& parsed,
   if (settings.function_channel >= 0)
     return UsageError(
         InvalidArgument("--detach starts a command, not a function of horovod.run()"));
-  // No pipe or file of the caller's is held open by a job that outlives it.
+  // The job outlives the caller and must not hold its pipes or files open.
   CloseOtherDescriptors();
   const std::string jobs = DetachedJobsFolder(GetEnv);
   const Result<std::vector<DetachedJob>> old = DetachedJobs();

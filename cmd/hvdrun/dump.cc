@@ -59,8 +59,8 @@ Result<DumpOptions> ParseDumpOptions(const std::vector<std::string>& args) {
   return options;
 }
 
-// The end of a dump as it comes: each part to `part`, and at last a sentence about those that are
-// missing.
+// Receives the rest of a dump: passes each part to `part`; returns a sentence about the parts that
+// are missing.
 Result<std::string> ReceiveParts(
     ViewClient& client, const std::function<void(const RingHead&, const std::string&)>& part) {
   for (;;) {

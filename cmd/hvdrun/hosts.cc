@@ -1,4 +1,4 @@
-// The hosts of a run: asks this machine what discovery/host_selection.h wants to know.
+// The hosts of a run: collects the facts of this machine that discovery/host_selection.h needs.
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,8 +23,8 @@
 namespace hvd {
 namespace {
 
-// A name that is not resolved within it is taken for another machine's; its agent knows better
-// (final_plan.h).
+// A name that is not resolved within this time counts as another machine's; its agent will report
+// the truth (final_plan.h).
 constexpr Duration kNameLimit = std::chrono::seconds(5);
 
 bool quiet = false;
@@ -35,7 +35,7 @@ WordFacts FactsOfWord(const std::string& word) {
   return {is_file, is_file && IsThisMachine(word)};
 }
 
-// A node of Slurm need not have its name from a name server, nor has a pod at its start.
+// The name of a Slurm node need not be in DNS, nor that of a pod at its start.
 bool IsThisNode(const std::string& name) {
   return name == GetEnv("SLURMD_NODENAME") ||
          IsThisPod(AllocationFactsHere({}), name, HostName()) || IsThisMachine(name);

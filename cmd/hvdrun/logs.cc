@@ -61,7 +61,8 @@ int PrintRank(const DetachedJob& job, const LogsOptions& options) {
                                    job.ranks_folder));
   RankFollower rank(folder->second);
   for (;;) {
-    // The job is looked at first: what it printed before its end is there then.
+    // Reads the state of the job first, so that everything printed before its end is there when the
+    // files are read.
     const Result<DetachedJob> now = FindDetached(job.name);
     const bool over = !options.follow || !now.ok() || now->end;
     while (rank.Print()) {

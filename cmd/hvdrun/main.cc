@@ -12,9 +12,9 @@
 
 namespace {
 
-// Descriptors 0 to 2 exist from here on, so that no socket of ours ever gets one of these numbers.
-// Stdin is empty then; a write to stdout or stderr fails as it would if they were closed, so that
-// output is not lost in silence.
+// Opens descriptors 0 to 2 if they are closed, so that no socket ever gets one of these numbers.
+// Reading stdin then gives its end; writing to stdout or stderr fails as if they were closed, so
+// that lost output is reported.
 void FillStandardDescriptors() {
   int fd = 0;
   do {
@@ -35,7 +35,7 @@ constexpr NamedVerb kVerbs[] = {
     {"status", hvd::StatusVerb},   {"stop", hvd::StopVerb},     {"top", hvd::TopVerb},
     {"trace", hvd::TraceVerb},     {"tune", hvd::TuneVerb},     {"worker", hvd::WorkerVerb}};
 
-// `hvdrun VERB --help`; empty: something else was asked for.
+// The help of `hvdrun VERB --help`; empty: not asked for.
 std::string HelpAskedFor(const std::string& verb, const std::vector<std::string>& rest) {
   const bool asked = rest.size() == 1 && (rest[0] == "--help" || rest[0] == "-h");
   return asked ? hvd::VerbHelpText(verb) : "";
@@ -45,7 +45,7 @@ std::string HelpAskedFor(const std::string& verb, const std::vector<std::string>
 
 int main(int argc, char** argv) {
   FillStandardDescriptors();
-  // A write beyond `ulimit -f` is an error with a sentence, not the end of this process.
+  // A write beyond `ulimit -f` is to fail with a message, not to end this process.
   ::signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> args(argv + 1, argv + argc);
   if (args.empty()) return hvd::RunVerb(args);

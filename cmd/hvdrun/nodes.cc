@@ -1,4 +1,4 @@
-// The same command on every node: node 0 goes on, the others follow it to the end of the job.
+// The same command on every node: node 0 runs the job, the others follow it until its end.
 #include "cmd/hvdrun/verbs.h"
 #include "discovery/allocations/node_group.h"
 #include "launcher/channels/nodes/follow.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kStartSeconds = 30;  // the default of --start-timeout, too short for pods
 constexpr Duration kPatience = std::chrono::minutes(10);
-// Until those that dial just now are there.
+// Time to wait for nodes that are dialing now.
 constexpr Duration kEndLimit = std::chrono::seconds(5);
 
 Duration PatienceOf(const Settings& settings) {

@@ -1,5 +1,5 @@
-// hvdrun VERB -H HOST ...: the same verb on another host, over ssh. The output is its output, and
-// the exit code its exit code. Only hvdrun attach has a part on this side, too (attach.cc).
+// hvdrun VERB -H HOST ...: runs the verb on another host, over ssh, with its output and its exit
+// code. Only hvdrun attach does part of the work on this side, too (attach.cc).
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,7 +72,7 @@ void ReadUntilEnd(int fd, std::string* text) {
   }
 }
 
-// `output`: what it prints goes there; null: to our stdout.
+// `output`: receives what it prints; null: to our stdout.
 int RunCommand(const std::vector<std::string>& command, std::string* output) {
   int pipe[2] = {-1, -1};
   if (output != nullptr && ::pipe2(pipe, O_CLOEXEC) != 0) return 1;
@@ -126,7 +126,7 @@ std::optional<int> RunOnHosts(const char* verb, const std::vector<std::string>& 
   if (!list && hosts->size() != 1) return FailVerb(verb, "-H takes one host here");
   if (std::string_view(verb) == "attach")
     return AttachOnHost(options.hosts, hosts->front(), options.args);
-  // Ctrl-C ends the verb over there, too.
+  // With a terminal there, Ctrl-C ends the verb on the other host, too.
   const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   const bool one_object = hosts->size() > 1 && std::ranges::count(options.args, "--json") > 0;
   std::vector<std::pair<std::string, std::string>> lists;

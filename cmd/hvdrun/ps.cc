@@ -1,5 +1,5 @@
-// hvdrun ps: which jobs of this user run on this machine, and which detached jobs there are, also
-// those that have ended.
+// hvdrun ps: the jobs of this user that run on this machine, and all detached jobs, including those
+// that have ended.
 #include "cmd/hvdrun/verbs.h"
 #include "launcher/process/jobs/dead_jobs.h"
 #include "launcher/process/jobs/local_jobs.h"

@@ -1,5 +1,5 @@
-// The launcher of a job over MPI: which mpirun is here, which MPI it is, and its command; or jsrun
-// and its file.
+// The launcher of a job over MPI: finds mpirun, detects the MPI, and makes its command; or that of
+// jsrun and its file.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -39,8 +39,8 @@ Result<MpiVersion> AskVersion(const std::string& program,
                          "MPI; put one of these first on PATH");
 }
 
-// Arguments of the user's that this mpirun does not know are named before anything starts. That of
-// Intel MPI is a script, of which nothing is known.
+// Reports arguments of the user's that this mpirun does not know before anything starts. Intel
+// MPI's mpirun is a script and cannot be checked.
 Status CheckArguments(const std::string& program, const MpiVersion& version,
                       const Settings& settings, const std::shared_ptr<LocalFamily>& family) {
   std::vector<std::string> command = {program};
@@ -92,7 +92,7 @@ Result<LauncherMaker> Mpirun(const DriverOptions& options,
       });
 }
 
-// A file for its owner only, as long as somebody has it.
+// A file for its owner only, removed with the last reference.
 class TemporaryFile {
  public:
   static Result<std::shared_ptr<TemporaryFile>> Write(const std::string& text) {
@@ -131,7 +131,7 @@ Result<LauncherMaker> Jsrun(const DriverOptions& options,
             JsrunCommand(program, (*file)->path(), settings,
                          ProcessOf(job_id, static_cast<uint32_t>(plan.hosts.size())));
         if (!words.ok()) return words.status();
-        // jsrun reads the file when it starts; the file goes when jsrun has ended.
+        // jsrun reads the file when it starts; it is removed once jsrun has ended.
         auto over = [file = *file, on_over = std::move(on_over)](const LauncherEnd& end) {
           on_over(end);
         };

@@ -81,8 +81,8 @@ int PrintEnvironment(const DriverOptions& options) {
   return PrintText(PrintEnvText(environment));
 }
 
-// Ends the processes that dead jobs of this user left, beside the start of the job, which does not
-// wait for it. Without a thread, hvdrun ps does the same.
+// Ends processes that dead jobs of this user have left, in a thread beside the start of the job,
+// which does not wait for it. If no thread can be started, hvdrun ps will do it.
 class DeadJobsSweep {
  public:
   DeadJobsSweep() {
@@ -135,14 +135,14 @@ Status ReadHosts(const ParsedCommandLine& parsed, DriverOptions& options) {
   return Status::Ok();
 }
 
-// The first line of a file is #!, and this user may execute it.
+// Whether the file is executable by this user and begins with #!.
 bool RunsByItself(const std::string& path) {
   if (::access(path.c_str(), X_OK) != 0) return false;
   std::ifstream file(path, std::ios::binary);
   return file.get() == '#' && file.get() == '!';
 }
 
-// The command of the job: of a script or module of Python with the interpreter in front.
+// The command of the job; for a script or module of Python with the interpreter in front.
 PythonCommand CommandOf(const ParsedCommandLine& parsed, const std::string& directory) {
   const auto here = [directory](const std::string& path) {
     return (std::filesystem::path(directory) / path).string();
@@ -156,7 +156,7 @@ PythonCommand CommandOf(const ParsedCommandLine& parsed, const std::string& dire
                      [here](const std::string& path) { return RunsByItself(here(path)); }});
 }
 
-// --dry-run: the hosts of an elastic job are those of now.
+// --dry-run: for an elastic job, with the current hosts.
 int PrintPlan(const DriverOptions& options) {
   if (!options.policy.finds_hosts)
     return PrintText(PlanText(options.plan, options.named_hosts, options));
@@ -167,19 +167,19 @@ int PrintPlan(const DriverOptions& options) {
   return PrintText(PlanText(draft->plan, draft->hosts, options));
 }
 
-// A detached job has its output files and its error file where its verbs look for them.
+// A detached job keeps its output files and its error file where its verbs look for them.
 void KeepFiles(const DetachedJob& detached, DriverOptions& options) {
   constexpr int64_t kLeastBytes = 64 << 10;
   Settings& settings = options.settings;
   settings.error_file = detached.error_file;
   if (!settings.output_filename.empty()) return;
   settings.output_filename = detached.ranks_folder;
-  // Two streams of each rank, each with a file before the present one.
+  // Two streams per rank, each with a current and an older file.
   const int64_t files = int64_t{4} * std::max<int64_t>(options.policy.most_workers(), 1);
   settings.output_limit_bytes = std::max(kLeastBytes, settings.detached_output_limit_bytes / files);
 }
 
-// The driver of a detached job does not move to its first host.
+// Explains that the driver of a detached job does not move to its first host.
 std::string StaysHereText(const std::string& first_host) {
   return Format(
       "hvdrun runs on this machine, and the job ends with it; to leave it on {0}, which needs keys "
@@ -194,7 +194,7 @@ Status ReadJob(const ParsedCommandLine& parsed, const DetachedJob* detached,
   options.job_key = MakeJobKey();
   options.settings = parsed.settings;
   if (detached != nullptr) KeepFiles(*detached, options);
-  // Its variable tells stock Horovod to write the file.
+  // Stock Horovod writes the file if its variable is set.
   if (options.settings.stock_horovod) options.settings.timeline_filename.clear();
   options.environment = Environment();
   const std::filesystem::path here = WorkingDirectory();
@@ -213,7 +213,7 @@ Status ReadJob(const ParsedCommandLine& parsed, const DetachedJob* detached,
   options.interfaces = std::move(network->interfaces);
   options.first_port = network->ports.first;
   options.last_port = network->ports.last;
-  // Nobody could say which of the ranks that come and go has read what.
+  // It would be undefined which of the changing ranks has read what.
   if (IsEmptyInput(STDIN_FILENO) || options.policy.ranks_change)
     options.settings.stdin_to = StdinTo::kNone;
   options.stdin_terminal = ::isatty(STDIN_FILENO) == 1;
@@ -242,13 +242,13 @@ Status Prepare(const DriverOptions& options) {
                             settings.output_limit_bytes);
 }
 
-// A detached job goes on when its hvdrun is killed, unless something else of it ends with that: the
+// A detached job survives the death of its hvdrun, unless something else of it ends then: the
 // launcher of its ranks or agents, the rendezvous of stock Horovod, the timeline; or the user wants
-// no grace.
+// no grace period.
 bool MayBeTakenOver(const DriverOptions& options) {
   const Settings& settings = options.settings;
   const RemoteClient client = RemoteClientOf(settings);
-  // They may come at any time.
+  // Hosts may be added at any time.
   const bool remote = options.policy.finds_hosts || options.any_remote();
   const bool may_reach = !remote || client == RemoteClient::kSshLibrary ||
                          client == RemoteClient::kSshProgram || client == RemoteClient::kRshAgent;
@@ -256,9 +256,9 @@ bool MayBeTakenOver(const DriverOptions& options) {
          !HasTimelineFile(settings) && settings.driver_grace_seconds != 0;
 }
 
-// From here on there is a standby, and this process may be one that has taken over.
+// From here on there is a standby process, and this process may itself have taken over.
 Status BeginSuccession(const DetachedJob& detached, DriverOptions& options) {
-  // Where ranks change, each worker has a new number; memory that is not used costs nothing.
+  // If ranks change, each worker has a new number; unused memory costs nothing.
   constexpr uint32_t kMostNumbers = 1 << 20;
   auto printed = PrintedOutput::Make(options.policy.most_workers(), detached.mark,
                                      options.policy.ranks_change ? kMostNumbers : 0);
@@ -275,7 +275,7 @@ Status BeginSuccession(const DetachedJob& detached, DriverOptions& options) {
   return Status::Ok();
 }
 
-// In hvdrun of a detached job, and in each one that takes it over.
+// For the hvdrun of a detached job, and each one that takes it over.
 void BeginSuccessionIfPossible(const DetachedJob* detached, DriverOptions& options,
                                SettingsChannelFactory& channels) {
   constexpr double kGraceOfDetached = 60;
@@ -283,7 +283,7 @@ void BeginSuccessionIfPossible(const DetachedJob* detached, DriverOptions& optio
   const bool given = grace >= 0;
   if (detached != nullptr && MayBeTakenOver(options)) {
     options.successor_grace_seconds = given ? grace : kGraceOfDetached;
-    // A job that outlives the loss of a host goes on without it sooner than with it.
+    // A job that survives the loss of a host continues sooner without the host than with it.
     if (!options.policy.outlives_losses) grace = options.successor_grace_seconds;
     if (Status status = BeginSuccession(*detached, options); !status.ok())
       LogWarning("the job ends with this hvdrun if it is killed: " + status.message());
@@ -297,7 +297,7 @@ void BeginSuccessionIfPossible(const DetachedJob* detached, DriverOptions& optio
   grace = std::max(grace, 0.0);
 }
 
-// Its hosts may change while it runs.
+// Runs a job whose hosts may change while it runs.
 int RunElastic(DriverOptions options, const DetachedJob* detached, const NodePart& nodes) {
   SettingsChannelFactory channels(
       {}, options.settings, options.job_id, OwnPath(),
@@ -336,7 +336,7 @@ int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const Node
   if (options.settings.print_env) return PrintEnvironment(options);
   if (const int channel = options.settings.function_channel; channel >= 0) {
     Result<std::string> function = ReadFunction(channel);
-    // Whoever interrupted the caller knows why nothing runs.
+    // The user who interrupted the caller knows why nothing runs.
     if (function.status().code() == Code::kAborted) return kSignalBase + SIGINT;
     if (!function.ok()) return UsageError(function.status());
     options.function = std::move(*function);
@@ -363,7 +363,7 @@ uint32_t CountSlots(std::string_view kind) {
   return kind == "gpu" ? GpuSlots() : CoreSlots();
 }
 
-// "hvdrun dcotor": a verb that is misspelt, and no program.
+// "hvdrun dcotor": a misspelt verb rather than a program.
 Status CheckVerb(const std::vector<std::string>& args) {
   if (args.empty() || args[0].starts_with('-') || args[0].find('/') != std::string::npos)
     return Status::Ok();

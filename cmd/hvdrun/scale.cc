@@ -1,5 +1,5 @@
-// hvdrun scale JOB N and hvdrun drain JOB HOST: what a detached elastic job is to use from now on.
-// Its hvdrun reads the file that they write as one more source of hosts.
+// hvdrun scale JOB N and hvdrun drain JOB HOST: change the size or the hosts of a detached elastic
+// job. Its hvdrun reads the file that they write as an additional host source.
 #include "cmd/hvdrun/verbs.h"
 #include "configs/message_text.h"
 #include "launcher/detached/steered_watch.h"
@@ -23,7 +23,7 @@ Result<DetachedJob> ElasticJob(const std::string& name) {
   return job;
 }
 
-// Two of these commands at once: the later one wins.
+// If two of these commands run at once, the later one wins.
 Status Steer(const DetachedJob& job, const std::function<void(Steering&)>& change) {
   Steering steering = ParseSteering(ReadSmallFile(job.PathOf("hosts")));
   change(steering);

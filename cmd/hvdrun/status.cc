@@ -1,4 +1,4 @@
-// hvdrun status JOB: how a detached job fares, or how it ended.
+// hvdrun status JOB: the state of a detached job, or how it ended.
 #include <algorithm>
 #include <ctime>
 
@@ -17,7 +17,7 @@ namespace {
 constexpr Duration kViewLimit = std::chrono::seconds(3);
 constexpr size_t kMostLine = 80;
 
-// The view of a job that runs; empty: its hvdrun does not answer.
+// The view of a running job; empty: its hvdrun does not answer.
 std::string ViewOf(const DetachedJob& job) {
   std::string line;
   Result<ViewClient> client = ViewClient::Ask(job.id, kAskTop);

@@ -1,5 +1,5 @@
-// hvdrun_texts KIND: prints one of the texts that are made from the settings table. Runs while
-// building; not installed.
+// hvdrun_texts KIND: prints one of the texts generated from the settings table. Used by the build;
+// not installed.
 #include <cstdio>
 #include <string>
 #include <string_view>

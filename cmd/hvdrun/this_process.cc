@@ -1,4 +1,4 @@
-// The facts that a verb needs of its own process, and its way to print.
+// Facts about this process that verbs need, and functions to print.
 #include <unistd.h>
 
 #include <cerrno>

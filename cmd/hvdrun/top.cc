@@ -1,4 +1,4 @@
-// hvdrun top: how a running job fares, again each second.
+// hvdrun top: the state of a running job, updated every second.
 #include <unistd.h>
 
 #include <ctime>
@@ -21,7 +21,7 @@ namespace {
 
 // A driver publishes a view each second.
 constexpr Duration kPatience = std::chrono::seconds(15);
-// Rates need two looks; a job whose ranks are still starting has none.
+// Rates need two samples; a job whose ranks are still starting has none.
 constexpr int kMostViewsForOnce = 3;
 
 struct TopOptions {
@@ -61,7 +61,7 @@ std::string ClockText(double time) {
   return room;
 }
 
-// The next view; the status of the connection where there is none.
+// The next view; if there is none, the status of the connection.
 Result<JobView> Next(ViewClient& client, std::string* line) {
   while (!client.PopLine(line)) {
     if (Status came = client.Receive(kPatience); !came.ok()) return came;
@@ -128,7 +128,7 @@ int ShowTables(ViewClient& client) {
       }
     }
   }
-  // The job has ended: its last picture stays on the screen.
+  // The job has ended: its last view stays on the screen.
   if (end.code() == Code::kAborted) return PrintText(last + "the job has ended\n");
   return Ended(end);
 }

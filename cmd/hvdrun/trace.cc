@@ -36,7 +36,7 @@ int Refuse(const std::string& sentence) {
   return FailVerb("trace", Printable(sentence, kMostSentence));
 }
 
-// The words of one subcommand.
+// The arguments of one subcommand.
 struct TraceArguments {
   std::vector<std::string> files;
   std::string output, format, page, rank;
@@ -119,7 +119,7 @@ bool IsSameFile(const std::string& a, const std::string& b) {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-// Writes one trace by `work`, which gets the file; prints its sentence.
+// Writes one trace to a file with `work`; prints its summary.
 template <typename Work>
 int WriteTrace(const TraceArguments& arguments, const Work& work) {
   if (arguments.output.empty()) return Refuse("-o FILE is missing: say where to write the trace");
@@ -148,7 +148,7 @@ Result<Sources> OpenAll(const std::vector<std::string>& files) {
   return sources;
 }
 
-// Of one rank, where one is wanted.
+// Restricts the source to one rank if one was given.
 Status Choose(const TraceArguments& arguments, TraceSource* source) {
   if (arguments.rank.empty()) return Status::Ok();
   if (!source->origin().timeline)
@@ -241,7 +241,7 @@ int ReportTraceVerb(const std::vector<std::string>& words) {
   return PrintText(arguments->json ? ReportJson(report, kIndent, kMostSteps) : ReportText(report));
 }
 
-// Until the timeline is complete, or Ctrl-C; with --once, the part that exists.
+// Prints until the timeline is complete, or until Ctrl-C; with --once, the existing part.
 int TailTraceVerb(const std::vector<std::string>& words) {
   constexpr int kPauseMs = 200;
   Result<TraceArguments> arguments = ReadArguments(words, {"--once"});

@@ -25,7 +25,7 @@ namespace {
 using Words = std::vector<std::string>;
 using Results = std::map<std::string, RememberedTuning>;
 
-// The results of this user; says which files are damaged.
+// The results of this user; reports damaged files.
 Results ResultsIn(const TuningMemory& memory) {
   TuningMemory::Listed listed = memory.All();
   for (const std::string& sentence : listed.damaged) VerbLine("tune", sentence);
@@ -80,7 +80,7 @@ int Export(const TuningMemory& memory, const Words& words) {
   return PrintText(ConfigHead(chosen->first, chosen->second) + *yaml);
 }
 
-// The text of a file that need not exist.
+// The text of a file; empty if it does not exist.
 Result<std::string> TextIn(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0) return std::string();
   Result<std::string> text = ReadFileWithin(path, {});

@@ -12,7 +12,7 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kMostNamed = 4;  // hosts in the line that announces an allocation
+constexpr size_t kMostNamed = 4;  // hosts named in the line that announces an allocation
 
 // With the slots of all its hosts.
 Result<std::optional<Allocation>> WithSlots(Result<std::optional<Allocation>> found) {
@@ -25,7 +25,7 @@ Result<std::optional<Allocation>> WithSlots(Result<std::optional<Allocation>> fo
 }  // namespace
 
 Result<std::optional<Allocation>> FindAllocation(const AllocationFacts& facts) {
-  // What the command line itself says comes before what is around it.
+  // The command line takes precedence over the environment.
   if (NamesNodes(facts)) return WithSlots(FindNodeAllocation(facts));
   for (auto* find :
        {FindSlurmAllocation, FindLsfAllocation, FindPbsAllocation, FindGridEngineAllocation,

@@ -9,14 +9,14 @@
 namespace hvd {
 namespace {
 
-// By which the operator names its host file to the MPI of the image.
+// The variables in which the MPI Operator passes its host file to the MPI of the image.
 constexpr const char* kHostFiles[] = {"OMPI_MCA_orte_default_hostfile",
                                       "PRTE_MCA_prte_default_hostfile", "I_MPI_HYDRA_HOST_FILE",
                                       "HYDRA_HOST_FILE"};
 constexpr const char* kSlots[] = {"OMPI_MCA_orte_set_default_slots", "I_MPI_PERHOST"};
 constexpr const char* kFileOfChart = "/horovod/generated/hostfile";
 
-// The variables of MPI alone may be a user's own, outside of Kubernetes.
+// The variables of MPI alone may be set by a user outside of Kubernetes.
 bool InPod(const AllocationFacts& facts) {
   return facts.Text("KUBERNETES_SERVICE_HOST") || facts.Text("K_MPI_JOB_ROLE");
 }

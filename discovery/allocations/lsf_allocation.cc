@@ -44,7 +44,7 @@ Result<Answer> ReadAnswer(const char* program, const std::string& text) {
                          answer.status().message() + ")");
 }
 
-// A number that is not there is 0.
+// A missing number is 0.
 Result<uint32_t> NumberAt(const char* program, const Answer& answer, const std::string& key) {
   const auto found = answer.find(key);
   if (found == answer.end()) return 0U;
@@ -124,7 +124,8 @@ Hosts HostsOfList(const char* variable, const std::string& text, bool pairs) {
   return list.Finish();
 }
 
-// Nothing: LSF names no hosts. LSB_HOSTS is the last resort, because LSF cuts it in large jobs.
+// Nothing: LSF names no hosts. LSB_HOSTS is the last resort, because LSF truncates it in large
+// jobs.
 std::optional<Hosts> NamedHosts(const AllocationFacts& facts) {
   for (const char* variable : {"LSB_DJOB_HOSTFILE", "LSB_DJOB_RANKFILE"}) {
     if (const auto path = facts.Text(variable)) return HostsOfFile(facts, variable, *path);
@@ -135,8 +136,8 @@ std::optional<Hosts> NamedHosts(const AllocationFacts& facts) {
   return std::nullopt;
 }
 
-// On machines that CSM runs, and whose programs are not here, the first host is the one on which
-// the job's script runs, with a slot on which nothing is to be computed.
+// On machines with CSM whose programs are not available here, the first host runs the job's script
+// and has one slot on which nothing is to be computed.
 void LeaveOutLaunchNode(const AllocationFacts& facts, std::vector<HostSpec>& hosts) {
   if (!facts.Text("CSM_ALLOCATION_ID") || hosts.size() < 2 || hosts.front().slots != 1U) return;
   hosts.erase(hosts.begin());
@@ -148,7 +149,7 @@ HostAccess AccessOf(const AllocationFacts& facts) {
   return access;
 }
 
-// CSM knows its compute nodes, and their resources, by its own programs.
+// CSM's own programs report its compute nodes and their resources.
 Result<std::optional<CsmAllocation>> AskCsm(const AllocationFacts& facts) {
   const auto id = facts.Text("CSM_ALLOCATION_ID");
   const std::string query = facts.Text("CSM_ALLOCATION_QUERY").value_or(kCsmAllocationQuery);

@@ -24,14 +24,14 @@ constexpr Dialect kDialects[] = {
     {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NPROC_PER_NODE"},
 };
 
-// The ranks of each node, by the number of all of them.
+// The ranks per node, from the total number.
 std::optional<uint32_t> ShareOf(const AllocationFacts& facts, uint32_t nodes) {
   const auto all = ParseWhole<uint32_t>(facts.Text(kAllProcesses).value_or(""));
   if (!all) return std::nullopt;
   return (*all + nodes - 1) / nodes;
 }
 
-// The variable that says which node this is; the first of them where none does.
+// The variable that says which node this is; the first known one if none does.
 const char* RankVariable(const AllocationFacts& facts, const Dialect& dialect) {
   for (const char* variable : {dialect.rank, "JOB_COMPLETION_INDEX", "SLURM_NODEID"}) {
     if (facts.Text(variable)) return variable;
@@ -77,7 +77,7 @@ Status ReadLeader(const char* variable, std::string text, NodeGroup& group) {
   return Status::Ok();
 }
 
-// "job-node-0-0.job" leads, and so "job-node-0-3.job" is node 3; other names tell nothing.
+// If "job-node-0-0.job" leads, "job-node-0-3.job" is node 3; other names reveal nothing.
 std::string NameOf(const std::string& leader, uint32_t rank) {
   const size_t dot = std::min(leader.find('.'), leader.size());
   if (dot >= 2 && leader.substr(dot - 2, 2) == "-0")
@@ -116,7 +116,7 @@ Status ReadGroup(const AllocationFacts& facts, const Dialect& dialect, NodeGroup
     if (!listens || *listens == 0) return Wrong(dialect.port, port, "is no port");
     group.port = *listens;
   }
-  // This machine has this name, whatever others call it.
+  // This machine always has this name, too.
   group.names.push_back("localhost");
   for (uint32_t node = 1; node < group.nodes; ++node)
     group.names.push_back(NameOf(group.leader, node));

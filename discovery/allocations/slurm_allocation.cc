@@ -16,7 +16,7 @@
 namespace hvd {
 namespace {
 
-// Steps that are no srun: the shell of sbatch, of an interactive salloc, and the like.
+// Steps not started by srun: the shell of sbatch, of an interactive salloc, and the like.
 constexpr uint64_t kFirstSpecialStep = 0xfffffff0;
 
 std::optional<uint64_t> Number(const std::optional<std::string>& text) {
@@ -87,7 +87,7 @@ Result<std::vector<std::string>> NodesOf(const Component& component) {
   return names;
 }
 
-// The thing that a slot stands for, and how many slots each node has.
+// What a slot stands for, and the number of slots of each node.
 struct Slots {
   std::string_view slots_are;
   std::vector<uint32_t> counts;
@@ -100,7 +100,7 @@ std::optional<Slots> AllEqual(std::string_view slots_are, std::optional<uint32_t
 }
 
 bool TasksWereAsked(const Component& component, const std::optional<SlurmStep>& step) {
-  // srun --pty sets the number of tasks whether anybody asked or not: one per node is the shell.
+  // srun --pty sets the number of tasks even if it was not given: one per node is the shell.
   if (step) return step->tasks > step->nodes;
   return component.Has("SLURM_NTASKS") || component.Has("SLURM_NTASKS_PER_NODE") ||
          component.Has("SLURM_NPROCS");
@@ -123,7 +123,7 @@ Result<Slots> TaskSlots(const Component& component, size_t nodes) {
   return Cut(*each, "is no number of tasks");
 }
 
-// "4", "a100:4", "a100:2,v100:2", "a100:4(S:0-1)": all of them.
+// Sums "4", "a100:4", "a100:2,v100:2", "a100:4(S:0-1)".
 std::optional<uint32_t> CountGpus(std::string_view text) {
   uint64_t sum = 0;
   while (!text.empty()) {
@@ -140,8 +140,8 @@ std::optional<uint32_t> CountGpus(std::string_view text) {
   return static_cast<uint32_t>(sum);
 }
 
-// The number asked for per node, then for the job, then that of this node, which --gres gives to
-// all alike.
+// The number requested per node, then for the job, then this node's, which --gres gives to all
+// nodes alike.
 std::optional<Slots> GpuSlots(const Component& component, size_t nodes) {
   if (const auto each = component.First({"SLURM_GPUS_PER_NODE"}))
     return AllEqual("one per GPU", CountGpus(each->value), nodes);
@@ -179,13 +179,13 @@ Result<Slots> SlotsOf(const Component& component, size_t nodes,
   if (TasksWereAsked(component, step)) {
     Result<Slots> tasks = TaskSlots(component, nodes);
     if (tasks.ok()) {
-      // One task on each node is how scripts ask for one launcher there, not for one rank.
+      // One task per node is how scripts request one launcher there, not one rank.
       const bool one_each =
           std::ranges::all_of(tasks->counts, [](uint32_t count) { return count == 1; });
       std::optional<Slots> gpus = one_each ? GpuSlots(component, nodes) : std::nullopt;
       if (gpus && gpus->counts.front() > 1) return std::move(*gpus);
     }
-    // Inside a step the list is the step's, which may have fewer nodes than the job.
+    // Inside a step the list is that of the step, which may have fewer nodes than the job.
     if (tasks.ok() || !step) return tasks;
   }
   if (std::optional<Slots> gpus = GpuSlots(component, nodes)) return std::move(*gpus);
@@ -218,7 +218,7 @@ Status AddComponent(const Component& component, const std::optional<SlurmStep>& 
   return Status::Ok();
 }
 
-// How many components a heterogeneous job has; 0: it is a plain one.
+// The number of components of a heterogeneous job; 0: it is a plain one.
 Result<uint32_t> ComponentsOf(const Env& env) {
   for (const char* name : {"SLURM_HET_SIZE", "SLURM_PACK_SIZE"}) {
     const std::optional<std::string> text = env(name);

@@ -11,7 +11,7 @@
 namespace hvd {
 namespace {
 
-// The value of "Name=value" among the words of a record; "" when there is none.
+// The value of "Name=value" in a record; "" if there is none.
 std::string_view FieldOf(std::string_view record, std::string_view name) {
   for (std::string_view rest = record; !rest.empty();) {
     const std::string_view word = PopWord(rest);
@@ -26,7 +26,7 @@ bool IsOfJob(std::string_view record, std::string_view id) {
   return FieldOf(record, "JobId") == id || FieldOf(record, "HetJobId") == id;
 }
 
-// A job that is over, or that waits to begin again, has no nodes to start anything on.
+// Whether the job has nodes to start anything on: not if it has ended or waits to be requeued.
 bool HasNodes(std::string_view record) {
   const std::string_view state = FieldOf(record, "JobState");
   const std::string_view nodes = FieldOf(record, "NodeList");

@@ -61,16 +61,16 @@
 namespace hvd {
 namespace {
 
-// Without its driver a job ends quickly, whatever grace it was given.
+// Without its driver a job ends quickly, whatever its grace period.
 constexpr Duration kOrphanGrace = std::chrono::seconds(2);
-// So long an agent whose workers have ended waits until hvdrun has printed their output: less than
+// How long an agent whose workers have ended waits for hvdrun to print their output: less than
 // hvdrun waits for it (JobOptions::finish_limit).
 constexpr Duration kPrintingLimit = std::chrono::seconds(2);
 constexpr int kAgentFailed = 1;
-// Silence of a driver that has sent no message yet.
+// Limit for the first message of the driver.
 constexpr int kFirstMessageSeconds = 60;
 
-// Makes one visitor of a function for each message.
+// Combines functions, one per message, into a visitor.
 template <typename... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
@@ -92,7 +92,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   void OnDriverFlushed() override;
   void OnDriverTick() override { tree_.Tick(SteadyNow()); }
   void OnDriverAway(const std::string& reason) override {
-    // On the driver's machine the one that takes over says so.
+    // On the driver's machine the driver that takes over logs this.
     if (!GetEnv(kLocalAgentName)) LogWarning(Title() + reason + "; waiting for it to come back");
   }
   void OnDriverGone(const std::string& reason) override;
@@ -138,7 +138,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   asio::io_context io_{1};
   DriverConnection driver_;
   BytePump warden_;
-  UniqueFd cgroup_;  // invalid: workers have none of their own
+  UniqueFd cgroup_;  // invalid: workers have no cgroup of their own
   WorkerSet workers_;
   LocalProcessHost host_;
   asio::steady_timer end_timer_, second_timer_;
@@ -166,7 +166,7 @@ class Agent final : public DriverConnectionOwner, public WorkerSetOwner {
   JobTuner tuner_;
 };
 
-// For --verbose: how this agent makes sure that nothing is left behind.
+// For --verbose: the means by which this agent ensures that nothing is left behind.
 std::string MeansInForce(bool has_cgroup) {
   std::string means = has_cgroup ? "cgroup of its own, " : "";
   means += "subreaper, sessions, parent-death signal, job id in /proc/PID/environ";
@@ -197,8 +197,8 @@ Agent::Agent(AgentOptions options)
                    [this](const ToDriver& message) { Send(message); }),
       stop_signals_(
           io_, [this](int signal) { return AskToStop(signal); },
-          // Schedulers send these to all processes of a step. SIGUSR1 is a request to stop after
-          // the step, and where all ranks do that nothing else is done about it.
+          // Schedulers send these to all processes of a step. SIGUSR1 requests to stop after the
+          // step; if all ranks handle it, nothing else is done.
           [this](int signal) {
             const bool asked = signal == SIGUSR1 && AskToStop(signal);
             if (!asked || start().policy.stops_at_commit == 0)
@@ -226,7 +226,8 @@ int Agent::Run() {
   } else {
     driver_.Open(std::move(options_.input), std::move(options_.output));
   }
-  // The driver of another machine says a limit with its first message; it may be cut off before.
+  // The driver on another machine sends a limit with its first message; it may be cut off before
+  // that.
   if (!GetEnv(kLocalAgentName)) {
     driver_.SetSilenceLimit(
         std::chrono::seconds(TestNumber("HVD_TEST_FIRST_MESSAGE_SECONDS", kFirstMessageSeconds)));
@@ -243,7 +244,7 @@ std::string Agent::Title() const {
   return started_ ? "agent on host " + start().host + ": " : "agent: ";
 }
 
-// Which part of the agent each message is for.
+// Dispatches each message to the part of the agent that handles it.
 void Agent::OnDriverMessage(ToAgent message) {
   const Overloaded parts{
       [this](ProbeConnectivity& question) { Prove(std::move(question)); },
@@ -315,7 +316,7 @@ void Agent::EverySecond() {
   });
 }
 
-// The warden cannot see the stream: the pulse names the process whose end is the end of it.
+// The warden cannot see the stream: the pulse names the process whose end is the end of the stream.
 void Agent::SendPulseToWarden() {
   Duration grace = std::chrono::milliseconds(std::max<int64_t>(start().limits.driver_grace_ms, 0));
   SendPulse(options_.warden.pulse.get(),
@@ -351,7 +352,7 @@ void Agent::OpenPlaces() {
 void Agent::Start(StartJob start) {
   if (started_ || start.program.argv.empty()) return;
   started_ = true;
-  questions_.StopProbes();  // workers are spawned by a process of one thread
+  questions_.StopProbes();  // workers are spawned by a single-threaded process
   std::vector<Cpu> cpus = PartOfMachine(AllowedCpus(), start.share.part, start.share.parts);
   master_port_.Open(start, SteadyNow());
   driver_.set_generation(0);
@@ -395,7 +396,7 @@ void Agent::StartWorkers() {
       std::chrono::milliseconds(std::max<int64_t>(job.limits.script_warning_ms, 0)));
 }
 
-// Where the workers have a PyTorch with a flight recorder.
+// Opens the folder for PyTorch's flight recorder, if the workers' PyTorch has one.
 WorkerLink::Recorder Agent::OpenRecorder() {
   const StartJob& job = start();
   WorkerLink::Recorder recorder;
@@ -413,15 +414,16 @@ WorkerLink::Recorder Agent::OpenRecorder() {
   return recorder;
 }
 
-// Long before the job starts: one that waits for slow hosts may lose a connection, too.
+// Allowed long before the job starts: an agent that waits for slow hosts may lose a connection,
+// too.
 template <typename Message>
 void Agent::Await(Message await) {
   if (Status open = driver_.Await(std::move(await)); !open.ok())
     Send(AgentNote{"a lost connection cannot be made anew: " + open.message()});
 }
 
-// Over the agent's own stream, whatever the tree is: an agent above may have kept messages for the
-// former driver.
+// Answers over the agent's own stream even if there is a tree: an agent above may have kept
+// messages for the former driver.
 void Agent::Answer(const TakeOver& question) {
   driver_.Send(AgentReady{::getpid(), ::getppid(), MeansInForce(cgroup_.valid()), HVD_VERSION,
                           master_port_.port(), HostIdentity(), DefaultSlots(), OnlineCpus()});
@@ -463,7 +465,7 @@ void Agent::PassOn(const SignalWorkers& message) {
   signals_.Handle(message);
 }
 
-// False: no rank here trains, so that none could leave after its step.
+// False: no rank here trains, so none could leave after its step.
 bool Agent::AskToStop(int signal) {
   if (!generations_.in_use() || orphaned_) return false;
   Send(StopRequested{signal});
@@ -476,7 +478,7 @@ void Agent::Finish() {
   FinishIfSilent();
 }
 
-// The workers have ended and all their output is on its way.
+// Finishes once the workers have ended and all their output has been sent.
 void Agent::FinishIfSilent() {
   if (!finishing_ || sent_gone_ || driver_.HasOutputToSend() || !host_.OutputEnded()) return;
   if (!traces_.Finish() || !LastOutputPrinted()) return;
@@ -487,8 +489,8 @@ void Agent::FinishIfSilent() {
   Send(AgentGone{});
 }
 
-// A driver that is killed now would leave it to the one that takes over, and this agent has it. The
-// reader of the driver may have stopped.
+// If the driver is killed now, its successor must print this output, which only this agent has. The
+// reader of the driver's output may have stopped.
 bool Agent::LastOutputPrinted() {
   if (!driver_.KeepsOutput() || printing_over_) return true;
   if (std::exchange(waits_for_printing_, true)) return false;
@@ -505,10 +507,10 @@ void Agent::OnDriverGone(const std::string& reason) {
   if (sent_gone_) return End(0);
   if (std::exchange(orphaned_, true)) return;
   driver_.GiveUp();
-  driver_.Flush();  // output is not held any more
+  driver_.Flush();  // output is no longer held
   LogWarning(Title() + reason + "; ending the workers");
   if (host_.Reap()) return End(kAgentFailed);
-  // A driver that may come back has been waited for.
+  // The grace period for a driver that may come back has passed.
   if (driver_.awaits() || start().limits.driver_grace_ms <= 0) return TerminateOrphans();
   end_timer_.expires_after(std::chrono::milliseconds(start().limits.driver_grace_ms));
   end_timer_.async_wait([this](const asio::error_code& error) {
@@ -535,7 +537,7 @@ void Agent::OnWardenGone() {
   End(kAgentFailed);
 }
 
-// Without a driver, nobody would remove the cgroup if the warden were killed before its turn.
+// Without a driver nothing would remove the cgroup if the warden were killed before its turn.
 void Agent::End(int code) {
   code_ = code;
   flights_.Close();
@@ -551,7 +553,7 @@ int RunAgent(AgentOptions options) {
   try {
     Agent agent(std::move(options));
     return agent.Run();
-  } catch (const std::exception& failure) {  // out of descriptors, processes or memory
+  } catch (const std::exception& failure) {  // for example out of descriptors, processes or memory
     LogError(std::string("the agent cannot go on: ") + MeaningOf(failure));
     return kAgentFailed;
   }

@@ -58,7 +58,7 @@ StreamOptions OptionsOf(const std::string& job_id) {
   return options;
 }
 
-// The process at the other end of a unix socket; our own when the kernel does not show it to us.
+// The process at the other end of a unix socket; our own if the kernel does not reveal it.
 int32_t PeerOf(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -102,7 +102,7 @@ void DriverConnection::Begin() {
 
 template <typename MakePath>
 void DriverConnection::Carry(MakePath make_path) {
-  // Events of a former connection that are still in the queue are dropped.
+  // Drops events of a former connection that are still queued.
   auto current = std::make_shared<BytePath*>(nullptr);
   auto if_current = [this, current](auto&& then) {
     if (*current == path_.get()) then();
@@ -120,7 +120,7 @@ void DriverConnection::Disconnect() {
   if (lifeline_) lifeline_->Close();
   if (!path_) return;
   path_->Close();
-  // This call may come from one of its handlers, and another may be in the queue.
+  // This call may come from one of its handlers, and another handler may be queued.
   asio::post(io_, [old = std::shared_ptr<BytePath>(std::move(path_))] {});
 }
 
@@ -130,7 +130,7 @@ void DriverConnection::GiveUp() {
   return_timer_.cancel();
 }
 
-// The workers go on; their output is kept. Nothing else changes until the grace is over.
+// The workers continue; their output is kept. Nothing else changes until the grace period is over.
 void DriverConnection::Lose(const std::string& reason) {
   Disconnect();
   if (!listener_ || absence_.over()) return owner_.OnDriverGone(reason);
@@ -143,7 +143,7 @@ void DriverConnection::Lose(const std::string& reason) {
   });
 }
 
-// Perhaps before the end of the former connection was noticed here.
+// The end of the former connection may not have been noticed here yet.
 void DriverConnection::Resume(ReturnedStream stream) {
   if (absence_.over()) return;
   Disconnect();
@@ -159,8 +159,8 @@ void DriverConnection::Resume(ReturnedStream stream) {
   Flush();
 }
 
-// The other driver has received nothing and sent nothing. What was on its way is part of what the
-// owner tells it.
+// The new driver has neither received nor sent anything. What was in flight is part of the owner's
+// report to it.
 void DriverConnection::BeginAnew() {
   stream_ = Stream(OptionsOf(job_id_));
   stream_.set_epoch(generation_);
@@ -250,14 +250,14 @@ void DriverConnection::ScheduleTick() {
   });
 }
 
-// A driver that was cut off leaves a stream without an end.
+// A driver that was cut off leaves the stream open.
 void DriverConnection::LookForDriver(TimePoint now) {
   if (!path_ || !absence_.IsSilent(stream_.last_heard(), now)) return;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(absence_.silence_limit());
   Lose(Format("nothing was heard of the driver for {} s", seconds.count()));
 }
 
-// The driver expects a sign of life within the same limit.
+// The driver expects a heartbeat within the same limit.
 void DriverConnection::SetSilenceLimit(Duration limit) {
   absence_.set_silence_limit(limit);
   if (limit <= Duration::zero()) return;

@@ -19,12 +19,12 @@
 namespace hvd {
 namespace {
 
-// From the knock to the key; the other side writes it as soon as it sees the greeting.
+// From the connection to the key; the other side writes it as soon as it sees the greeting.
 constexpr auto kPatience = std::chrono::seconds(20);
 constexpr size_t kMostClients = 16;
 constexpr size_t kEnds = 2;
 
-// Its other end is closed, whatever can still be read.
+// Whether its other end is closed, even if bytes can still be read.
 bool IsOver(int input) {
   pollfd entry{input, POLLIN | POLLRDHUP, 0};
   return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
@@ -89,7 +89,7 @@ void ResumeListener::WaitForKey(const ClientPtr& client) {
                              });
 }
 
-// Not a byte more than the key: those that follow are the stream's.
+// Reads not a byte beyond the key: those that follow belong to the stream.
 void ResumeListener::ReadKey(const ClientPtr& client) {
   const size_t length = std::max(driver_key_.size(), successor_key_.size());
   if (client->said.size() >= length) return Dismiss(client);
@@ -104,7 +104,7 @@ void ResumeListener::ReadKey(const ClientPtr& client) {
   };
   const bool of_successor = is(successor_key_);
   if (!of_successor && !is(driver_key_)) return Dismiss(client);
-  // One that was killed since must not displace the one that took over from it.
+  // A driver that has been killed since must not displace the one that took over from it.
   if (of_successor && IsOver(client->stream.input.get())) return Dismiss(client);
   ReturnedStream stream = std::move(client->stream);
   stream.client = UniqueFd(::fcntl(client->socket.native_handle(), F_DUPFD_CLOEXEC, 0));
@@ -123,7 +123,7 @@ void ResumeListener::Dismiss(const ClientPtr& the_visitor) {
   clients_.remove(client);
 }
 
-// Not a secret once the agent listens there; random enough that nobody takes it before.
+// Not a secret once the agent listens there; random enough not to be guessed before.
 std::string MakeListenerAddress() { return "hvd-resume-" + MakeJobKey().substr(0, 24); }
 
 Status SendStreamEnds(int socket, int input, int output) {

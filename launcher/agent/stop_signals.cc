@@ -31,8 +31,8 @@ void StopSignals::Open() {
   AddUnlessIgnored(terms_, SIGTERM);
   terms_.async_wait([this](const asio::error_code& error, int signal) {
     if (error) return;
-    // It has its default effect again before the answer: the next may come as soon as the driver
-    // has spoken of this one.
+    // Restores the default action before the driver answers: the next signal may come as soon as
+    // the driver has reported this one.
     terms_.clear();
     if (!ask_(signal)) ::raise(signal);
   });

@@ -22,8 +22,8 @@ namespace {
 
 constexpr Duration kKillLimit = std::chrono::seconds(3);
 
-// The process on this host without which the driver cannot be heard: our parent (hvdrun itself, or
-// a server of ssh), or the visitor that has brought the last connection.
+// The process on this host whose end cuts the agent off from the driver: our parent (hvdrun itself,
+// or a server of ssh), or the process that made the last connection.
 class Bearer {
  public:
   void Is(pid_t client) {
@@ -43,7 +43,7 @@ class Bearer {
   std::optional<ProcessInfo> client_;
 };
 
-// Until the agent has ended, by itself or by us.
+// Watches until the agent has ended, by itself or killed by us.
 void WatchPulse(pid_t agent, int pulses, Bearer bearer) {
   constexpr auto kLookMs =
       std::chrono::duration_cast<std::chrono::milliseconds>(kPulseEvery).count();

@@ -25,8 +25,8 @@ HostWorld WorldOf(const StartJob& start) {
   return world;
 }
 
-// Where the workers of an elastic job listen for those of other hosts: the addresses that reach
-// them are found out when they connect, since hosts come and go.
+// The addresses at which workers of an elastic job listen for those of other hosts: which of them
+// work is determined when they connect, because hosts come and go.
 std::vector<std::string> ListenAddresses(const StartJob& start, bool one_machine) {
   if (one_machine) return {kLoopbackAddress};
   Result<std::vector<std::string>> addresses = AddressesOfInterfaces(start.meeting.interfaces);
@@ -47,7 +47,7 @@ Status WorkerGenerations::Listen(const std::string& address) {
 
 // ---- messages from the driver
 
-// A driver that has taken over may begin the present generation once more.
+// A driver that has taken over may begin the present generation again.
 void WorkerGenerations::Handle(const BeginGeneration& message) {
   if (message.generation <= begun_) return;
   begun_ = message.generation;
@@ -57,7 +57,7 @@ void WorkerGenerations::Handle(const BeginGeneration& message) {
   wanted_.clear();
   parts_.relay.BeginGeneration(message.generation);
   if (!host_) return;
-  // If it fails, the ranks that wait have been told why.
+  // If it fails, the waiting ranks have received the reason.
   const std::vector<uint32_t> slots =
       start().policy.ranks_change != 0 ? UseMembers(message) : host_->slots().All();
   (void)host_->Begin(message.generation, slots);
@@ -80,7 +80,7 @@ std::vector<uint32_t> WorkerGenerations::UseMembers(const BeginGeneration& messa
   return slots;
 }
 
-// Before the ranks have the page, so that their first operations are recorded.
+// Runs before the ranks get the page, so that their first operations are recorded.
 void WorkerGenerations::OnPage(const std::vector<uint32_t>& slots) {
   const GenerationPage* page = host_->page().get();
   std::vector<TracedRank> ranks;
@@ -94,7 +94,7 @@ void WorkerGenerations::OnPage(const std::vector<uint32_t>& slots) {
   parts_.traces.UsePage(page->fd()->get(), page->bytes(), page->generation(), std::move(ranks));
 }
 
-// Of the interfaces on which other hosts may reach this one.
+// The kind of the interfaces by which other hosts may reach this one.
 std::string WorkerGenerations::KindOfLinks() const {
   std::vector<std::string> interfaces;
   for (const std::string& address : host_->world().listen.addresses) {
@@ -119,7 +119,7 @@ void WorkerGenerations::Handle(const BreakGeneration& message) {
   if (!host_) return;
   host_->Break(message.generation, message.reason);
   if (message.generation == 0 || parts_.signals.paused()) return;
-  // Before any of them is asked to end, which continues them.
+  // Checked before any of them is asked to end, which continues them.
   for (uint32_t slot : parts_.workers.StoppedSlots(ListProcesses())) {
     TroubleEntry entry = EncodeTrouble(RankStopped{host_->world().RankOf(slot)});
     send_(PutKey{message.generation, std::move(entry.key), std::move(entry.value)});

@@ -97,7 +97,7 @@ void CommandChannel::Close() {
 void CommandChannel::Kill() {
   if (reported_ || pid_ == 0) return;
   killed_ = true;
-  ::kill(-pid_, SIGKILL);  // with what it started: a proxy command
+  ::kill(-pid_, SIGKILL);  // with its children, such as a proxy command
   if (stream_) stream_->Close();
   stream_ended_ = errors_ended_ = true;
   asio::post(io_, [this] { EndIfOver(); });
@@ -105,7 +105,7 @@ void CommandChannel::Kill() {
 
 void CommandChannel::WaitForChild() {
   child_signal_.async_wait([this](const asio::error_code& error, int) {
-    if (error || reported_) return;  // a signal may be on its way when the wait is cancelled
+    if (error || reported_) return;  // a signal may already be queued when the wait is cancelled
     family_->Reap();
     WaitForChild();
     EndIfOver();
@@ -122,7 +122,7 @@ void CommandChannel::OnStreamEnd() {
   asio::post(io_, [this] { EndIfOver(); });
 }
 
-// Over is when the program is reaped and has said its last words.
+// The channel is over once the program is reaped and its output has ended.
 void CommandChannel::EndIfOver() {
   if (reported_ || pid_ == 0) return;
   family_->Reap();

@@ -52,7 +52,7 @@ LocalChannel::LocalChannel(asio::io_context& io, std::string job_id,
 void LocalChannel::Open(ChannelObserver& observer) {
   observer_ = &observer;
   observer_->OnStage(stage_);
-  BecomeSubreaper();  // whatever loses its parents comes to us
+  BecomeSubreaper();  // orphans become our children
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return Finish(std::string("no socket pair could be made: ") + std::strerror(errno));
@@ -102,7 +102,7 @@ void LocalChannel::Kill() {
 
 void LocalChannel::WaitForChild() {
   child_signal_.async_wait([this](const asio::error_code& error, int) {
-    if (error || reported_) return;  // a signal may be on its way when the wait is cancelled
+    if (error || reported_) return;  // a signal may already be queued when the wait is cancelled
     family_->Reap();
     WaitForChild();
     EndIfOver();
@@ -119,7 +119,7 @@ void LocalChannel::OnStreamEnd() {
   asio::post(io_, [this] { EndIfOver(); });
 }
 
-// Over is when the stream has ended and the agent's warden is reaped.
+// The channel is over once the stream has ended and the agent's warden is reaped.
 void LocalChannel::EndIfOver() {
   if (reported_ || !stream_ended_) return;
   bool nothing_left = family_->Reap();
@@ -130,7 +130,7 @@ void LocalChannel::EndIfOver() {
   Finish(reason);
 }
 
-// Not what other channels of this process have started.
+// Does not kill what other channels of this process have started.
 void LocalChannel::KillOurs() {
   KillEverything(job_id_, family_->NotOf(pid_), kSweepLimit,
                  [this](pid_t pid, int status) { family_->NoteReaped(pid, status); });

@@ -5,7 +5,7 @@
 namespace hvd {
 
 std::optional<std::string> Preamble::Consume(std::string_view bytes) {
-  // The greeting may have begun in what came before.
+  // The greeting may have begun in earlier bytes.
   size_t from = received_.size() - std::min(received_.size(), greeting_.size());
   received_ += bytes;
   size_t at = received_.find(greeting_, from);

@@ -11,12 +11,12 @@
 namespace hvd {
 namespace {
 
-// A further try that has not ended after so long has come further than the last one.
+// A retry that has run for this long has come further than the previous one.
 constexpr auto kComesFurther = std::chrono::seconds(1);
 
 }  // namespace
 
-// Outlives the channel while something of it is in the queue.
+// Outlives the channel while its handlers are queued.
 class RetryingChannel::Tries final : public ChannelObserver,
                                      public std::enable_shared_from_this<Tries> {
  public:
@@ -136,11 +136,11 @@ class RetryingChannel::Tries final : public ChannelObserver,
   asio::steady_timer pause_, further_;
   ChannelObserver* observer_ = nullptr;
   std::unique_ptr<HostChannel> inner_;  // null between two tries
-  std::unique_ptr<HostChannel> old_;    // of the last try; handlers of it may be in the queue
+  std::unique_ptr<HostChannel> old_;    // of the last try; its handlers may be queued
   std::optional<ChannelStage>
       held_;          // of a further try, until it is clear that it is more than the last
   std::string sent_;  // before the first byte came
-  size_t again_ = 0;  // so much of it this try has been given
+  size_t again_ = 0;  // how much of it this try has received
   int tries_ = 0;     // that failed
   bool came_further_ = false, heard_ = false, closed_ = false, over_ = false;
   bool want_writable_ = false;

@@ -26,7 +26,7 @@ constexpr const char* kTerminated =
     "Slurm ended the step, or somebody its agent: signal 15 (SIGTERM)";
 constexpr size_t kMostNodes = 65536;
 
-// The first that fits. Words of Slurm since 20.11.
+// The first match applies. Messages of Slurm since 20.11.
 constexpr EndMeaning kEndsOfSteps[] = {
     {"DUE TO TIME LIMIT", "Slurm ended the step: time limit"},
     {"DUE TO PREEMPTION", "Slurm ended the step: preemption"},
@@ -35,12 +35,12 @@ constexpr EndMeaning kEndsOfSteps[] = {
     {"CANCELLED AT", "Slurm ended the step: it was cancelled"},
     {"Force Terminated", "Slurm ended the step: it was cancelled"},
 };
-// Of a step with several nodes these concern one of them.
+// In a step with several nodes these concern one of them.
 constexpr EndMeaning kEndsOnNodes[] = {
     {kNodeFailure, "Slurm ended the step: node failure"},
     {"oom", "Slurm ended the step: out of memory"},
 };
-// Its reason may come later than the end.
+// The reason may arrive after the end.
 constexpr EndMeaning kAborted[] = {{"Job step aborted", "Slurm ended the step"}};
 constexpr EndMeaning kRefusals[] = {
     {"Invalid job id", "Slurm starts no step there: the allocation is over"},
@@ -62,7 +62,7 @@ std::vector<std::string> BeginCommand(const std::vector<std::string>& left_out,
                                       std::optional<uint32_t> component) {
   std::vector<std::string> command = {"env"};
   for (const std::string& name : left_out) command.insert(command.end(), {"-u", name});
-  // As a variable: releases before 20.11 do not know the flag, and share nodes without it.
+  // Set as a variable: releases before 20.11 do not know the flag, and share nodes without it.
   command.insert(command.end(), {"SLURM_OVERLAP=1", "srun"});
   if (component) command.push_back(Format("--het-group={}", *component));
   return command;
@@ -73,7 +73,7 @@ bool Names(std::string_view list, const std::string& node) {
   return nodes.ok() && std::find(nodes->begin(), nodes->end(), node) != nodes->end();
 }
 
-// "Exited with exit code 137", "Killed"; nothing for an end without trouble.
+// Interprets "Exited with exit code 137", "Killed"; nothing for a normal end.
 std::optional<std::string> EndOfTask(std::string_view line) {
   constexpr std::string_view kExited = "Exited with exit code ";
   if (line == "Terminated") return kTerminated;
@@ -88,7 +88,7 @@ std::optional<std::string> EndOfTask(std::string_view line) {
                     : Format("the agent ended with exit code {}", code);
 }
 
-// A line of srun about the end of some tasks: "srun: error: n[1-2]: tasks 0-1: Killed".
+// Interprets a line of srun about the end of some tasks: "srun: error: n[1-2]: tasks 0-1: Killed".
 std::optional<std::string> EndInLine(std::string_view line, const std::string& node) {
   constexpr std::string_view kSays = "srun: error: ";
   if (!line.starts_with(kSays)) return std::nullopt;
@@ -125,8 +125,8 @@ std::vector<std::string> SrunCommand(const SrunNode& node, const std::vector<std
   return command;
 }
 
-// A node that fails, and an agent that ends, leave the others alone: Slurm is not to decide what
-// that means for the job.
+// A failing node or an ending agent does not affect the others: the job, not Slurm, decides what
+// that means.
 std::vector<std::optional<uint32_t>> ShareSteps(const std::vector<std::optional<SrunNode>>& nodes,
                                                 uint32_t most) {
   std::map<std::optional<uint32_t>, std::vector<size_t>> components;
@@ -200,7 +200,7 @@ ChannelEnd ReadSrunStepEnd(const CommandEnd& end, const std::string& node) {
   if (WIFSIGNALED(end.wait_status))
     return {ChannelStage::kRunning,
             Format("srun was ended by signal {}", WTERMSIG(end.wait_status))};
-  return {};  // what srun's exit code tells is about other nodes
+  return {};  // srun's exit code concerns other nodes
 }
 
 }  // namespace hvd

@@ -16,13 +16,13 @@ namespace {
 
 constexpr int kSshFailed = 255;
 
-// The login that is typed after ssh.
+// The destination argument of ssh.
 std::string LoginText(const SshHost& host) {
   return (host.port == 0 ? "" : Format("-p {} ", host.port)) +
          (host.user.empty() ? "" : host.user + "@") + host.name;
 }
 
-// With {login} and {name} replaced.
+// Replaces {login} and {name}.
 std::string Filled(std::string text, const SshHost& host) {
   for (const auto& [mark, value] :
        {std::pair<std::string, std::string>{"{login}", LoginText(host)}, {"{name}", host.name}}) {
@@ -40,7 +40,7 @@ struct ErrorMeaning {
   const char* advice;
 };
 
-// OpenSSH's own words, of all versions since 7; the first that fits.
+// OpenSSH's messages, of all versions since 7; the first match applies.
 constexpr ErrorMeaning kMeanings[] = {
     {kUnresolved.data(), ChannelStage::kResolve, "no address is known for this name",
      "check the spelling, /etc/hosts and the name server"},
@@ -111,7 +111,7 @@ std::vector<std::string> RshAgentCommand(const std::string& agent, const std::st
 
 namespace {
 
-// The name that ssh, or the ssh of a jump, asked for; "" where it says something else.
+// The name that ssh, or the ssh of a jump host, could not resolve; "" for other messages.
 std::string_view UnresolvedName(std::string_view said) {
   const size_t at = said.find(kUnresolved);
   if (at == std::string_view::npos) return "";

@@ -76,7 +76,7 @@ Result<Value> Parsed(std::string_view text, const Parse& parse) {
   }
 }
 
-// The folder is this user's, and closed to all others.
+// Checks that the folder belongs to this user and is closed to all others.
 Status CheckPrivate(const std::string& folder) {
   struct stat facts {};
   if (::lstat(folder.c_str(), &facts) != 0) return SystemError("cannot use " + folder, errno);
@@ -99,7 +99,7 @@ bool IsForeign(const std::string& path) {
   return ::lstat(path.c_str(), &facts) == 0 && facts.st_uid != ::geteuid();
 }
 
-// Why there is no job at this path; nothing: it is being made just now.
+// Why there is no valid job at this path; nothing: it is being created.
 std::optional<DamagedJob> DamageOf(const std::string& path, const std::string& unreadable) {
   constexpr int64_t kSecondsOfStart = 10;
   DamagedJob damaged{std::filesystem::path(path).filename(), path, "", true};
@@ -120,7 +120,7 @@ std::optional<DamagedJob> DamageOf(const std::string& path, const std::string& u
   return damaged;
 }
 
-// Who may write in hvdrun's own folder above it could put another one in its place.
+// Anyone who can write to hvdrun's own folder above it could replace it.
 Status CheckBothPrivate(const std::string& jobs) {
   HVD_RETURN_IF_ERROR(CheckPrivate(std::filesystem::path(jobs).parent_path()));
   return CheckPrivate(jobs);
@@ -293,7 +293,7 @@ std::optional<ProcessInfo> DriverOf(const DetachedJob& job) {
     const Result<DetachedJob> standby = ParseDetachedJob(ReadSmallFile(job.PathOf("standby")));
     if (!standby.ok()) return std::nullopt;
     if (auto process = ProcessOf(*standby)) return process;
-    // It has taken over since, and has a standby of its own.
+    // The standby has taken over since, and has a standby of its own.
     const Result<DetachedJob> again = ParseDetachedJob(ReadSmallFile(job.PathOf("job")));
     if (!again.ok()) return std::nullopt;
     if (auto process = ProcessOf(*again)) return process;

@@ -81,15 +81,15 @@ LogFollower::Step LogFollower::Next(int fd) {
   return Print(fd);
 }
 
-// Does not make this process wait for longer than a moment: in write() a signal that came just
-// before would go unnoticed.
+// Never blocks for longer than a moment: a signal that arrives just before write() would go
+// unnoticed.
 std::optional<size_t> LogFollower::Write(int fd, std::string_view text, bool of_output) {
   size_t taken = 0;
   while (taken < text.size()) {
     pollfd entry{fd, POLLOUT, 0};
     const int ready = ::poll(&entry, 1, taken == 0 ? kMomentMs : 0);
     if (ready <= 0) break;
-    // A pipe that is ready has room for so much.
+    // A pipe that is ready has room for this much.
     const std::string_view piece = text.substr(taken, PIPE_BUF);
     const ssize_t written = ::write(fd, piece.data(), piece.size());
     if (written < 0) {

@@ -26,12 +26,12 @@ namespace hvd {
 namespace {
 
 constexpr int kPipeBytes = 1 << 20;
-// How long the end of hvdrun may go unnoticed: descendants of it can hold the pipe open.
+// How long the end of hvdrun may go unnoticed: its descendants may hold the pipe open.
 constexpr int kLookEveryMs = 100;
 constexpr size_t kEndBytes = 8192;  // of the file `end`, on any file system
 constexpr int kRetryEveryMs = 500;
 
-// The keeper holds it as long as it lives; invalid: another one does.
+// The lock that the keeper holds as long as it lives; invalid: another process holds it.
 UniqueFd LockOf(const DetachedJob& job) {
   UniqueFd lock(::open(job.PathOf("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
                        S_IRUSR | S_IWUSR));
@@ -39,7 +39,7 @@ UniqueFd LockOf(const DetachedJob& job) {
   return lock;
 }
 
-// No terminal, no pipe of the one who started us; errors go nowhere.
+// Leaves the terminal and the pipes of the caller; errors are discarded.
 void LeaveTerminal() {
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR);
@@ -51,8 +51,8 @@ Status RecordEnd(const DetachedJob& job, const DetachedEnd& end) {
   return WriteWholeFile(job.PathOf("end"), DetachedEndJson(end));
 }
 
-// On a full disk: first the room that was kept for it is used, then that of old output. While that
-// does not help, somebody has to make room, and the job goes on being one that runs.
+// On a full disk, uses the reserved space first, then that of old output. If that does not suffice,
+// waits for space; until then the job counts as running.
 void RecordEndForCertain(const DetachedJob& job, const DetachedEnd& end) {
   ::unlink(job.PathOf("room").c_str());
   while (!RecordEnd(job, end).ok()) {
@@ -67,13 +67,13 @@ void RecordEndForCertain(const DetachedJob& job, const DetachedEnd& end) {
   }
 }
 
-// The machine of this name has booted since the job was started.
+// Whether the machine has booted since the job was started.
 bool RestartedSince(const DetachedJob& job) {
   const std::optional<JobPlace> here = PlaceHere(), there = ParseJobPlace(job.place);
   return here && there && here->boot != there->boot && job.host == HostName();
 }
 
-// Puts into files what the pipe has now. False: there is nothing.
+// Stores the current contents of the pipe in files. False: it is empty.
 bool Drain(int pipe, PacketReader& packets, LogWriter& log) {
   static std::array<char, 1 << 16> bytes;
   const ssize_t got = ::read(pipe, bytes.data(), bytes.size());
@@ -82,13 +82,13 @@ bool Drain(int pipe, PacketReader& packets, LogWriter& log) {
   return true;
 }
 
-// It ends with hvdrun: when the end is recorded, nothing of the job runs.
+// Waits for the standby to end with hvdrun: once the end is recorded, nothing of the job runs.
 void AwaitStandby(const DetachedJob& job) {
   constexpr int kMostLooks = 100, kLookMs = 10;
   for (int look = 0; look < kMostLooks && DriverOf(job); ++look) (void)::poll(nullptr, 0, kLookMs);
 }
 
-// Until hvdrun has ended; its end. `child`: it is our child.
+// Waits until hvdrun has ended and returns its end. `child`: it is our child.
 DetachedEnd WaitForEnd(const DetachedJob& job, int pipe, LogWriter& log, bool child) {
   PacketReader packets(job.mark);
   int status = SIGKILL;
@@ -113,7 +113,8 @@ DetachedEnd WaitForEnd(const DetachedJob& job, int pipe, LogWriter& log, bool ch
 }
 
 [[noreturn]] void Keep(const DetachedJob& job, const UniqueFd& pipe, LogWriter& log, bool child) {
-  // A machine that shuts down asks all processes to end: hvdrun does, and its last output is kept.
+  // When a machine shuts down, all processes get a signal: hvdrun ends, and its last output is
+  // kept.
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
   ::fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
   RecordEndForCertain(job, WaitForEnd(job, pipe.get(), log, child));
@@ -130,7 +131,7 @@ Result<Pipe> MakePipe() {
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-// All until the other end is closed.
+// Reads everything until the other end is closed.
 std::string ReadToEnd(const UniqueFd& input) {
   std::string text;
   std::array<char, 1024> bytes;
@@ -141,8 +142,8 @@ std::string ReadToEnd(const UniqueFd& input) {
   }
 }
 
-// In hvdrun, as the last thing: its keeper may have been killed, and nothing of the job has been
-// asked since. What is in the pipe would go with this process.
+// The last action of hvdrun: if its keeper was killed and no verb has been used since, what is in
+// the pipe would be lost with this process.
 void KeepTheRest(const DetachedJob& job, int code) {
   const UniqueFd lock = LockOf(job);
   if (!lock.valid()) return;  // its keeper lives
@@ -168,7 +169,7 @@ void KeepTheRest(const DetachedJob& job, int code) {
   ::_exit(code);
 }
 
-// What the keeper reports to the one who detaches: the job is recorded. Else a sentence.
+// The keeper's report to the process that detaches: the job is recorded. Otherwise a sentence.
 constexpr std::string_view kRecorded = "recorded";
 
 void Report(UniqueFd& to, std::string_view text) {
@@ -176,7 +177,7 @@ void Report(UniqueFd& to, std::string_view text) {
   to.Reset();
 }
 
-// In the keeper: starts hvdrun, which closes what is the keeper's alone, and records the job.
+// In the keeper: starts hvdrun, which closes the keeper's descriptors, and records the job.
 Status Record(DetachedJob* job, std::array<UniqueFd*, 2> of_keeper, UniqueFd& output,
               const sigset_t& signals, const std::function<int()>& run) {
   Result<Pipe> gate = MakePipe();

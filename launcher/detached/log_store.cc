@@ -63,7 +63,7 @@ UniqueFd OpenToAppend(const std::string& path) {
                          S_IRUSR | S_IWUSR));
 }
 
-// How many of the bytes were written.
+// Returns the number of bytes written.
 size_t WriteSome(int fd, std::string_view bytes) {
   size_t written = 0;
   while (written < bytes.size()) {
@@ -75,7 +75,7 @@ size_t WriteSome(int fd, std::string_view bytes) {
   return written;
 }
 
-// At most 1/16 of the limit, and so that a file with a long last line keeps `ulimit -f`.
+// At most 1/16 of the limit, and such that a file with a long last line stays within `ulimit -f`.
 uint64_t SegmentBytes(uint64_t limit_bytes) {
   uint64_t bytes = limit_bytes / kSegments;
   rlimit file{};
@@ -121,7 +121,7 @@ Result<std::unique_ptr<LogWriter>> LogWriter::Open(const std::string& folder,
   std::unique_ptr<LogWriter> writer(new LogWriter(folder, limit_bytes));
   const std::vector<LogSegment> segments = SegmentsIn(folder);
   if (!segments.empty()) {
-    // What the former writer has put into the last one is read to know its lines.
+    // Reads the last segment to count the lines that the former writer has put into it.
     LogReader reader(folder, segments.back().begin);
     for (;;) {
       const std::string bytes = reader.Read(1 << 20);
@@ -129,7 +129,7 @@ Result<std::unique_ptr<LogWriter>> LogWriter::Open(const std::string& folder,
       writer->line_ended_ = bytes.back() == '\n';
     }
     writer->end_ = reader.place();
-    // It is continued: on a full disk no file can be created. What cannot be written is counted.
+    // Continues it: on a full disk no file can be created. What cannot be written is counted.
     (void)writer->OpenSegment(segments.back().begin);
     return writer;
   }
@@ -193,13 +193,13 @@ void LogWriter::NoteTime(int64_t wall_ns) {
   const size_t written =
       WriteSome(times_.get(), {reinterpret_cast<const char*>(&entry), sizeof entry});
   if (written == sizeof entry) return;
-  // The disk is full: a part of an entry would shift those after it.
+  // The disk is full: a partial entry would shift those after it.
   const off_t size = ::lseek(times_.get(), 0, SEEK_END);
   (void)!::ftruncate(times_.get(), size - static_cast<off_t>(written));
 }
 
-// Until `room` more bytes keep the limit. The segment that is being written stays. A reader that
-// has one open keeps its bytes, and their place on the disk, unless they are taken `from_readers`.
+// Removes segments until `room` more bytes fit the limit. The current segment stays. A reader that
+// has a segment open keeps its bytes, and their disk space, unless they are taken `from_readers`.
 void LogWriter::RemoveOldest(uint64_t room, bool from_readers) {
   const std::vector<LogSegment> segments = SegmentsIn(folder_);
   uint64_t total = room;
@@ -233,10 +233,10 @@ std::string LogReader::Read(size_t most) {
   }
 }
 
-// Opens the segment with the next byte that exists. False: it is open already, or there is none.
+// Opens the segment with the next existing byte. False: it is open already, or there is none.
 bool LogReader::OpenNext() {
   const std::vector<LogSegment> segments = SegmentsIn(folder_);
-  // The last one that begins here or before, if it has something; else the one after it.
+  // The last segment that begins here or before and is not empty; else the next one.
   for (size_t at = segments.size(); at-- > 0;) {
     const LogSegment& segment = segments[at];
     if (segment.begin.offset > place_.offset) continue;
@@ -252,7 +252,7 @@ bool LogReader::OpenNext() {
   }
   for (const LogSegment& segment : segments) {
     if (segment.begin.offset <= place_.offset) continue;
-    // The open one may have grown before the next one was begun; now it cannot.
+    // The open segment may have grown before the next one was begun; from now on it cannot.
     if (segment_.valid()) {
       char byte = 0;
       if (::pread(segment_.get(), &byte, 1, static_cast<off_t>(place_.offset - begin_.offset)) == 1)
@@ -283,7 +283,7 @@ LogPlace PlaceSince(const std::string& folder, int64_t wall_ns) {
         if (!place) place = entry.place;
         continue;
       }
-      // Lines that arrive within a tenth of a second have one entry.
+      // Lines that arrive within a tenth of a second share an entry.
       place = wall_ns - entry.wall_ns < kSecondNs ? std::optional(entry.place) : std::nullopt;
     }
   }

@@ -35,7 +35,7 @@ void RemoteOutput::Send() {
     reported_ = shown_;
     outgoing_ = messages_.Next(FromViewer(ShownUpTo{reported_}));
   }
-  // Where it is gone, reading says so.
+  // If the host is gone, reading reports it.
   if (to_.valid() && !SendSome(to_.get(), &outgoing_)) to_.Reset();
 }
 

@@ -35,7 +35,7 @@ std::optional<LogPlace> PlaceInText(std::string_view text) {
   return LogPlace{*offset, *line};
 }
 
-// Always of one length: one write replaces all of it.
+// Fixed length, so that one write replaces all of it.
 std::string TextOf(LogPlace place) { return Format("{:020} {:020}\n", place.offset, place.line); }
 
 void RemoveOldRecords(const std::string& folder, size_t most) {
@@ -60,7 +60,7 @@ LogPlace ShownRecord::Read() const {
   return PlaceInText(ReadSmallFile(path_)).value_or(LogPlace{});
 }
 
-// Holds a lock that others may hold, too: who wants to remove the file must have it alone.
+// Takes a shared lock: whoever wants to remove the file needs an exclusive one.
 bool ShownRecord::Open() {
   while (!file_.valid()) {
     UniqueFd file(

@@ -16,8 +16,8 @@
 namespace hvd {
 namespace {
 
-// The process that calls it is the standby, or hvdrun once it has taken over. False: that cannot be
-// written.
+// Records the calling process as the standby, or as hvdrun once it has taken over. False: the
+// record cannot be written.
 bool NoteSelf(const DetachedJob& job, const char* file) {
   DetachedJob self = job;
   self.driver = ::getpid();
@@ -42,12 +42,13 @@ Result<Succession> BeginSuccession(DetachedJob job) {
       int status = 0;
       while (::waitpid(between, &status, 0) < 0 && errno == EINTR) {
       }
-      // Its keeper must find it, however short the job is.
+      // Its keeper must find it, even if the job is short.
       char ready = 0;
       while (::read(ours.get(), &ready, 1) < 0 && errno == EINTR) {
       }
       if (ready == 0) return Internal("the standby could not be recorded");
-      // Named as hvdrun only once it may be killed. On a full disk the other file has its standby.
+      // Recorded as hvdrun only once it may be killed. On a full disk the other file still names
+      // its standby.
       if (succession.record) (void)NoteSelf(job, "job");
       succession.link = std::move(ours);
       return succession;
@@ -56,14 +57,14 @@ Result<Succession> BeginSuccession(DetachedJob job) {
     ours.Reset();
     succession.link.Reset();
     ::setsid();
-    // What asks hvdrun to end while it takes over is heard by the driver.
+    // Signals that ask hvdrun to end during the takeover are handled by the driver.
     sigset_t held;
     ::sigemptyset(&held);
     for (int signal : {SIGINT, SIGTERM}) ::sigaddset(&held, signal);
     ::sigprocmask(SIG_BLOCK, &held, nullptr);
-    if (!NoteSelf(job, "standby")) ::_exit(0);  // its keeper would not know of it
+    if (!NoteSelf(job, "standby")) ::_exit(0);  // its keeper would not know about it
     (void)!::write(theirs.get(), "r", 1);
-    // Its hvdrun may be killed before it leaves one of its own: then that of the one before holds.
+    // If its hvdrun is killed before it leaves a record, the record of its predecessor holds.
     if (std::optional<std::string> last = ReadLastRecord(theirs.get()))
       succession.record = std::move(last);
     if (!succession.record || ReadExitCode(job)) ::_exit(0);

@@ -33,7 +33,7 @@ class ViewerServer {
       words_.Append(bytes);
       HVD_RETURN_IF_ERROR(ReceiveMessages());
       if (!open) return recorded_;
-      // What was shown may still be told where nothing can be sent any more.
+      // The record of what was shown may still arrive when nothing can be sent any more.
       if (!reader_gone_ && !SendSome(out_, &outgoing_)) reader_gone_ = true;
       if (MaySend()) SendNext();
     }

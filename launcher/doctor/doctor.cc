@@ -24,7 +24,7 @@ namespace hvd {
 namespace {
 
 constexpr int kCannotGoOn = 1;
-// Nothing can be cut off on this machine.
+// No connection can be cut off on this machine.
 constexpr int kSilentSecondsHere = 30;
 constexpr Duration kQuiet =
     std::chrono::milliseconds(500);  // a quick examination shows no progress
@@ -76,7 +76,7 @@ class Doctor final : public AgentConnectionObserver {
     GoOn();
   }
   void OnHostNote(uint32_t, const std::string&) override {}
-  // Only what has a part of a job is tried again.
+  // Only hosts with a part in a job are retried.
   void OnHostAway(uint32_t, const std::string&) override {}
   void OnHostBack(uint32_t, Duration) override {}
   void OnOutput(uint32_t host, const WorkerOutputView&, size_t) override {
@@ -96,7 +96,7 @@ class Doctor final : public AgentConnectionObserver {
   }
 
  private:
-  // Decisions are carried out; whatever follows from them at once is decided in the same call.
+  // Executes decisions; what follows from them immediately is decided in the same call.
   void GoOn() {
     if (std::exchange(going_on_, true)) return;
     for (auto actions = examination_.PopActions(); !actions.empty();
@@ -154,7 +154,7 @@ class Doctor final : public AgentConnectionObserver {
     });
   }
 
-  // A signal that was ignored when hvdrun began (nohup) stays so.
+  // A signal that was ignored when hvdrun began (nohup) stays ignored.
   void HandleSignals() {
     for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
       struct sigaction inherited {};

@@ -154,7 +154,7 @@ std::string DoctorJson(const DoctorReport& report, const std::vector<Finding>& f
                      {"hosts", ListOf(report.hosts, HostJson)},
                      {"pairs", ListOf(report.pairs, pair_json)},
                      {"findings", ListOf(findings, FindingJson)}};
-  // The words of hosts may not be valid UTF-8.
+  // Text from hosts may not be valid UTF-8.
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -12,7 +12,7 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kManyHosts = 8;  // beyond that hosts and pairs are summed up
+constexpr size_t kManyHosts = 8;  // above this, hosts and pairs are summarised
 constexpr size_t kNameColumn = 14;
 
 std::string Padded(std::string text, size_t width) {
@@ -30,7 +30,7 @@ std::string ClockText(const ClockSkew& clock) {
   return SignedTimeText(clock.skew) + " (+-" + TimeText(clock.uncertainty) + ")";
 }
 
-// "min X (a), median Y, worst Z (b)", of values with names; the order says which are worse.
+// "min X (a), median Y, worst Z (b)", of named values; `order` says which are worse.
 template <typename Value>
 std::string Spread(std::vector<std::pair<Value, std::string>> values, bool small_is_worse,
                    const std::function<std::string(Value)>& text) {
@@ -42,7 +42,7 @@ std::string Spread(std::vector<std::pair<Value, std::string>> values, bool small
          ", worst " + with_name(values.back());
 }
 
-// Why is said in the findings.
+// The reason is in the findings.
 std::string StageOfFailure(const HostReport& host) {
   if (host.stage >= HostStage::kThere) return "LOST while it was examined";
   return std::string("FAILED, ") + StageText(host.stage);
@@ -121,7 +121,7 @@ std::string FactLines(const DoctorReport& report, const std::string& name, const
   return lines;
 }
 
-// Values that differ a little from host to host: the range is what tells.
+// For values that vary slightly between hosts, the range is informative.
 std::string RangeLine(const DoctorReport& report, const std::string& name,
                       const std::function<std::optional<uint64_t>(const HostFacts&)>& value) {
   std::vector<std::pair<uint64_t, std::string>> values;

@@ -111,7 +111,7 @@ void Examination::Fail(uint32_t host, const std::string& trouble) {
   NoteFailures();
 }
 
-// A host that has failed on its way is given up.
+// Gives up hosts that have failed while being connected.
 void Examination::NoteFailures() {
   for (uint32_t host : hosts_.NoteFailures(now_)) End(host);
 }
@@ -182,7 +182,8 @@ void Examination::GoOn() {
     phase_ = Phase::kExamining;
   }
   if (phase_ == Phase::kExamining) {
-    // Before the pairs: programs that run meanwhile would disturb the measurement.
+    // Waits for examinations before measuring pairs: programs that run meanwhile would disturb the
+    // measurement.
     if (hosts_.Any(&ExaminedHost::examining)) return;
     phase_ = Phase::kMeasuring;
     OpenProbes();

@@ -50,7 +50,7 @@ std::vector<uint32_t> ExaminedHosts::NoteFailures(TimePoint now) {
     report.trouble = stages_.TroubleOf(host);
     if (report.stage == HostStage::kProof) {
       hosts_[host].proving = false;
-      continue;  // its agent can still say what the host has
+      continue;  // its agent can still report the facts of the host
     }
     report.took = now - begun_;
     hosts_[host].examining = false;

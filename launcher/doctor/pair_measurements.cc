@@ -115,7 +115,7 @@ std::vector<HostPair> PairsOf(uint32_t hosts) {
       if (host < other) pairs.emplace_back(host, other);
     }
   }
-  // By distance around the circle: pairs of one distance fill few rounds.
+  // By distance around the circle: pairs of equal distance fill few rounds.
   std::stable_sort(pairs.begin(), pairs.end(), [hosts](const HostPair& x, const HostPair& y) {
     auto distance = [hosts](const HostPair& pair) {
       return std::min(pair.second - pair.first, hosts - (pair.second - pair.first));

@@ -42,7 +42,7 @@ void HostfileWatch::Look() {
                 [this, stamp] { OnStamp(*stamp); });
 }
 
-// A file that changes is read once two looks have found it the same: its writer may be at it.
+// A changed file is read once two checks have found the same stamp: it may still be being written.
 void HostfileWatch::OnStamp(const FileStamp& stamp) {
   const bool settled = seen_ == stamp;
   seen_ = stamp;
@@ -75,7 +75,7 @@ void HostfileWatch::OnRead(const Result<std::vector<HostSpec>>& specs) {
 
 void HostfileWatch::Tell(const std::optional<HostAnswer>& answer) {
   LookLater(times_.pause);
-  if (answer) on_answer_(*answer);  // which may stop us
+  if (answer) on_answer_(*answer);  // which may stop this watch
 }
 
 FileStamp StampOf(const std::string& path) {

@@ -30,7 +30,7 @@ std::vector<std::string> SimulatedNames(const Settings& settings) {
   return names;
 }
 
-// With a slot for each rank and spare that there may be.
+// With enough slots for all ranks and spares.
 std::vector<HostSpec> ThisMachine(const Settings& settings, const SelectionFacts& facts,
                                   std::vector<std::string> simulated) {
   if (simulated.empty()) simulated.push_back(facts.host_name());

@@ -16,7 +16,8 @@
 namespace hvd {
 namespace {
 
-// `done` hands over what the question wrote: a bell alone promises the other thread nothing.
+// `done` publishes what the question wrote: the bell alone gives the other thread no such
+// guarantee.
 struct Asked {
   std::function<void()> question;
   UniqueFd bell;
@@ -56,7 +57,7 @@ void OffLoop::Ask(std::function<void()> question, std::function<void()> then) {
   answered_.async_wait(asio::posix::stream_descriptor::wait_read, call);
   try {
     std::thread([asked] { Answer(*asked); }).detach();
-  } catch (const std::system_error&) {  // out of threads
+  } catch (const std::system_error&) {  // no thread available
     Answer(*asked);
   }
 }

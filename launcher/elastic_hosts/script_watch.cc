@@ -26,11 +26,11 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMaxOutput = 4096;
-// Processes that the script left in the background may hold its pipes for ever.
+// Background processes of the script may hold its pipes open for ever.
 constexpr auto kLastOutputWait = std::chrono::milliseconds(200);
 
-// In the script's process group is a guardian that ends the group when it reads the end of its
-// stdin: when we close our side, and also when we are killed. The script itself has no stdin.
+// A guardian in the script's process group ends the group when it reads the end of its stdin: when
+// we close our side or are killed. The script itself has no stdin.
 constexpr const char* kGuarded =
     "exec 3<&0 </dev/null; "
     "(read -r _ <&3; kill -s KILL -- -$$) >/dev/null 2>&1 & "
@@ -66,7 +66,7 @@ ScriptRun::ScriptRun(asio::io_context& io, std::shared_ptr<LocalFamily> family, 
 
 ScriptRun::~ScriptRun() {
   EndProcesses();
-  // A pump that has a handler on its way must not go before it.
+  // A pump with a queued handler must not be destroyed before it.
   for (std::unique_ptr<BytePump>* pump : {&output_, &errors_}) {
     if (!*pump) continue;
     (*pump)->Close();
@@ -140,7 +140,7 @@ void ScriptRun::WaitForChild() {
   });
 }
 
-// Over is when the script is reaped and has printed its last words.
+// The run is over once the script is reaped and its output has ended.
 void ScriptRun::EndIfOver() {
   if (finished_ || pid_ == 0) return;
   family_->Reap();
@@ -174,7 +174,8 @@ void ScriptRun::Finish(How how) {
 
 void ScriptRun::EndProcesses() {
   if (pid_ != 0) {
-    // Until it is reaped the number is the script's. Some of it may have left the process group.
+    // Until it is reaped, the pid is the script's. Some of its processes may have left the process
+    // group.
     if (!family_->StatusOf(pid_)) {
       const std::vector<ProcessInfo> below = DescendantsOf(pid_, ListProcesses());
       ::kill(-pid_, SIGKILL);
@@ -204,8 +205,8 @@ std::string LastOutput(std::string_view said) {
   return last.empty() ? "" : ", and said " + Quoted(last, kMaxShownPath);
 }
 
-// Describes in words how a run of a discovery script failed. Pure.
-// Nothing when the script ended with 0; its output may still be no list of hosts.
+// How a run of a discovery script failed. Pure. Nothing if the script ended with 0; its output may
+// still be invalid.
 std::optional<SourceTrouble> TroubleOf(const std::string& command, const ScriptOutcome& outcome,
                                        const ScriptLimits& limits) {
   const std::string script = ScriptText(command);
@@ -223,13 +224,13 @@ std::optional<SourceTrouble> TroubleOf(const std::string& command, const ScriptO
   if (outcome.end.ok()) return std::nullopt;
   const std::string end =
       (outcome.end.by_signal ? "signal " : "exit code ") + std::to_string(outcome.end.value);
-  // As a shell says that there is no such program, or none that may be run.
+  // The exit codes by which a shell reports that there is no such program, or none that may be run.
   const bool hopeless =
       !outcome.end.by_signal && (outcome.end.value == 126 || outcome.end.value == 127);
   return SourceTrouble{end, script + " ended with " + end + LastOutput(outcome.said), hopeless};
 }
 
-// Of output that is no list of hosts. `reason`: of ParseDiscoveredHosts().
+// The error for output that is not a list of hosts. `reason`: from ParseDiscoveredHosts().
 SourceTrouble BadOutput(const std::string& command, const std::string& reason) {
   return {"bad output", ScriptText(command) + " printed no list of hosts: " + reason};
 }
@@ -299,7 +300,7 @@ void ScriptWatch::ReportHosts(std::vector<HostSpec> specs) {
 
 void ScriptWatch::Report(const std::optional<HostAnswer>& answer) {
   RunLater();
-  if (answer) on_answer_(*answer);  // which may stop us
+  if (answer) on_answer_(*answer);  // which may stop this watch
 }
 
 void ScriptWatch::NoteOnce(const std::vector<std::string>& notes) {

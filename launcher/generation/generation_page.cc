@@ -9,7 +9,7 @@
 namespace hvd {
 namespace {
 
-// The bytes that the agent writes once, before anybody else looks.
+// The bytes that the agent writes once, before the page is shared.
 constexpr size_t kFactBytes = offsetof(PageHeader, broken);
 
 }  // namespace
@@ -44,7 +44,7 @@ void GenerationPage::RepairHeader() {
   page_.header().broken.store(0, std::memory_order_release);
 }
 
-// The page's own Break goes by the header.
+// The page's own Break relies on the header.
 void GenerationPage::Break(std::string_view sentence) {
   if (std::exchange(broken_, true)) return;
   RepairHeader();
@@ -54,7 +54,7 @@ void GenerationPage::Break(std::string_view sentence) {
 std::string GenerationPage::LastCollectiveText(uint32_t local_rank) const {
   const LastCollective& last = page_.rank(local_rank).last;
   if (last.sequence.load(std::memory_order_acquire) == 0) return "";
-  // A dying rank may have left the name half written; it is for reading only.
+  // A dying rank may have left the name half written; it is only for display.
   std::string name(last.name, ::strnlen(last.name, sizeof last.name));
   if (name.empty() || Printable(name) != name) return "";  // overwritten
   bool waiting = last.waiting.load(std::memory_order_acquire) != 0;

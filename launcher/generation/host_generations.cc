@@ -48,8 +48,8 @@ void HostGenerations::OnJoin(uint32_t slot) {
   observer_.OnJoined(slot);
 }
 
-// Its peers may have failed of it, and said goodbye themselves, while it was still closing its
-// connections.
+// Its peers may have failed because of it, and said goodbye themselves, while it was still closing
+// its connections.
 void HostGenerations::OnGoodbye(uint32_t slot, const LinkGoodbye& goodbye) {
   if (slots_.generation(slot) != goodbye.generation) return;
   LeaveGeneration(slot);
@@ -73,7 +73,7 @@ void HostGenerations::OnLinkEnd(uint32_t slot) {
 }
 
 void HostGenerations::NoteExit(uint32_t slot, int pid) {
-  links_.Drain(slot);  // a goodbye may have been said just before
+  links_.Drain(slot);  // a goodbye may have been sent just before
   if (slots_.generation(slot) != 0 && links_.pid(slot) == pid) Lose(slot, pid, "ended");
   (void)slots_.StopWaiting(slot);
 }
@@ -96,7 +96,7 @@ Status HostGenerations::Begin(uint64_t generation, const std::vector<uint32_t>& 
     slots_.Enter(slot, generation, world_.LocalRankOf(slot));
     SendGeneration(slot, generation);
   }
-  // A link may have ended while it was decided.
+  // A link may have ended during the decision.
   for (uint32_t slot : members) {
     if (!links_.connected(slot) && slots_.generation(slot) == generation)
       Lose(slot, links_.pid(slot), "died");
@@ -118,7 +118,7 @@ void HostGenerations::SendGeneration(uint32_t slot, uint64_t generation) {
   links_.Send(slot, message, page.fd());
 }
 
-// Its process is not in the generation any more.
+// Its process is no longer in the generation.
 void HostGenerations::LeaveGeneration(uint32_t slot) {
   slots_.Leave(slot, CommitsOf(slot) - slots_.commits(slot));
 }
@@ -183,9 +183,10 @@ void HostGenerations::DropPageIfUnused() {
   links_.ForgetOwnerless();
 }
 
-// ---- damage: a process of the job has written where it may not
+// ---- damage: a process of the job has written outside its part of the page
 
-// The kernel writes this word when the process is ending already, or a moment before that shows.
+// The kernel writes this word when the process is already ending, possibly a moment before the
+// process shows it.
 void HostGenerations::OnMarkDied(uint32_t slot, uint64_t generation) {
   if (slots_.generation(slot) != generation) return;
   if (IsDying(links_.pid(slot))) return Lose(slot, links_.pid(slot), "died");
@@ -211,7 +212,7 @@ void HostGenerations::OnPut(uint32_t slot, LinkPut put) {
   bool current =
       put.generation == slots_.generation(slot) && put.generation == directory_.generation();
   if (!current || !CheckKvKey(put.key).ok()) return;
-  // A process that puts what it may not is not heard; its host would be given up for it.
+  // Ignores an invalid entry; otherwise its host would be given up.
   if (put.value.size() > kMaxKvValue) return;
   const std::optional<uint32_t> rank = RankOfMeshKey(put.key);
   if (rank && *rank != world_.RankOf(slot)) return;

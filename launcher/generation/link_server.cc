@@ -19,7 +19,7 @@ struct LinkServer::Link {
   std::optional<uint32_t> slot;  // after the hello
   bool refused = false;          // only waits for the worker to close
   bool ended = false;
-  bool overrun = false;  // its worker did not read, and gets no more
+  bool overrun = false;  // its worker did not read and gets nothing more
   bool waiting_to_write = false;
   std::deque<std::pair<LinkMessage, std::shared_ptr<UniqueFd>>> queued;
 };
@@ -114,7 +114,7 @@ Status LinkServer::CheckHello(const Link& link, const LinkHello& hello) {
         Format("there is no slot {} on this host, only {}; was HVD_SLOT changed?", hello.slot,
                slots_.size()));
   }
-  // A former holder that is gone may not have been noticed yet.
+  // The end of a former holder may not have been noticed yet.
   Drain(hello.slot);
   if (slots_[hello.slot].link) {
     return InvalidArgument(
@@ -126,7 +126,7 @@ Status LinkServer::CheckHello(const Link& link, const LinkHello& hello) {
 
 void LinkServer::HandleHello(const LinkPtr& link, const LinkHello& hello) {
   if (Status status = CheckHello(*link, hello); !status.ok()) {
-    // Closing now, with messages of the worker unread, would make the kernel drop the answer.
+    // Closing now, with unread messages of the worker, would make the kernel drop the answer.
     link->refused = true;
     return SendOn(link, LinkRefused{status.message()});
   }
@@ -167,7 +167,7 @@ void LinkServer::SendOn(const LinkPtr& link, const LinkMessage& message,
   if (link->ended || link->overrun) return;
   if (link->queued.empty()) {
     Status status = SendLink(link->socket.native_handle(), message, fd ? fd->get() : -1);
-    // A peer that is gone shows when reading.
+    // A closed peer is detected by reading.
     if (status.code() != Code::kInProgress) return;
   }
   if (link->queued.size() >= kMostQueued) {
@@ -178,7 +178,7 @@ void LinkServer::SendOn(const LinkPtr& link, const LinkMessage& message,
   WaitToWrite(link);
 }
 
-// The sender is in the midst of something, so the observer hears of the end from the io_context.
+// The sender is in the middle of an operation, so the observer gets the end from the io_context.
 void LinkServer::Overrun(const LinkPtr& link) {
   link->overrun = true;
   link->queued.clear();

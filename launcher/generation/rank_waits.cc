@@ -10,10 +10,10 @@
 namespace hvd {
 namespace {
 
-// A thread that waits looks ten times a second. One that was not seen for so long does not wait any
-// more, or does not run.
+// A waiting thread wakes up ten times a second. One that was not seen for this long no longer
+// waits, or does not run.
 constexpr int64_t kGoneMs = 5000;
-// Before a rank ends its world because of a stall, the stall is looked into.
+// A stall is examined this long before a rank ends its world because of it.
 constexpr int64_t kBeforeTheEndMs = 1500;
 
 int64_t MillisecondsSince(int64_t ns, TimePoint now) {
@@ -46,7 +46,7 @@ WaitFacts FactsOf(const OverdueWait& wait, TimePoint now) {
   return facts;
 }
 
-// Every thread that ever submitted is among those that wait.
+// Whether every thread that ever submitted is among those that wait.
 bool AllWait(const RankBlock& block, const std::vector<OverdueWait>& waits) {
   const std::optional<std::vector<uint32_t>> submitters = ReadSubmitters(block.stalls);
   return submitters && std::ranges::all_of(*submitters, [&](uint32_t thread) {
@@ -54,7 +54,7 @@ bool AllWait(const RankBlock& block, const std::vector<OverdueWait>& waits) {
          });
 }
 
-// From how long a wait on it is reported; 0: never.
+// The length from which a wait on it is reported; 0: never.
 int64_t ReportedAfter(const StallBoard& board) {
   const auto warning = static_cast<int64_t>(board.warning_ms.load(std::memory_order_relaxed));
   const auto shutdown = static_cast<int64_t>(board.shutdown_ms.load(std::memory_order_relaxed));

@@ -21,7 +21,7 @@ bool IsOwn(const std::string& id) {
          peer.uid == ::geteuid();
 }
 
-// An id of a job of hvdrun has 16 digits.
+// The id of a job of hvdrun has 16 digits.
 bool IsExternalId(std::string_view id) {
   return id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }

@@ -9,7 +9,7 @@
 namespace hvd {
 namespace {
 
-// An offset that changes less stays as it is.
+// Smaller changes of the offset are ignored.
 constexpr int64_t kKeptNs = 20'000;
 
 }  // namespace

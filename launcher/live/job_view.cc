@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-// By how much more of their time the others must wait: less is noise.
+// Minimum difference of the shares of time spent waiting; less is noise.
 constexpr double kClearlyMore = 0.05;
 
 }  // namespace

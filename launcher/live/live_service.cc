@@ -12,7 +12,7 @@ namespace hvd {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::seconds(1);
-// From the last question on, the ranks measure their waits for so long.
+// How long the ranks measure their waits after the last question.
 constexpr uint32_t kMeasuredMs = 5000;
 // For the rings of one host, which are at most some megabytes.
 constexpr auto kHostLimit = std::chrono::seconds(10);
@@ -54,7 +54,7 @@ bool LiveService::wanted() const { return metrics_ != nullptr || server_.has_vie
 
 // ---- views
 
-// One round: shows the answers that came, and asks again.
+// One round: publishes the answers received, and asks again.
 void LiveService::Look() {
   if (looking_ || !wanted()) return;
   looking_ = true;
@@ -77,7 +77,7 @@ void LiveService::AskAll() {
   if (hosts.empty()) PublishView();
 }
 
-// At most once for each question: as soon as all have answered, or when it is time for the next.
+// At most once per question: as soon as all have answered, or when the next is due.
 void LiveService::PublishView() {
   if (published_) return;
   published_ = true;
@@ -187,7 +187,7 @@ void LiveService::Handle(uint32_t host, const RingsOver& over) {
   if (dump_ && over.number == dump_->number && dump_->hosts.front() == host) EndHost(true);
 }
 
-// The next host is asked when the client has taken the rings of this one.
+// Asks the next host once the client has received the rings of this one.
 void LiveService::EndHost(bool answered) {
   dump_timer_.cancel();
   if (!answered)

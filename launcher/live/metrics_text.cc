@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-// The value of a label: backslash, quote and the end of a line are escaped.
+// The value of a label, with backslash, quote and newline escaped.
 std::string Label(std::string_view text) {
   std::string escaped;
   for (char c : text) {

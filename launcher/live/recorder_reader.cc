@@ -14,7 +14,7 @@
 namespace hvd {
 namespace {
 
-// A driver that asks no more is gone, or its user has looked enough.
+// Time after the last question after which the driver is gone or its user has left.
 constexpr Duration kLongestMeasured = std::chrono::minutes(1);
 
 RankActivity ActivityOf(const TracedRank& rank, const RankBlock& block, bool waits) {
@@ -27,7 +27,7 @@ RankActivity ActivityOf(const TracedRank& rank, const RankBlock& block, bool wai
   return waits || sleeps ? RankActivity::kWaiting : RankActivity::kComputing;
 }
 
-// The rank may be writing it: it is for reading only.
+// The rank may be writing it; it is only for display.
 std::string LastSubmitted(const LastCollective& last) {
   if (last.sequence.load(std::memory_order_acquire) == 0) return "";
   return Printable(std::string_view(last.name, ::strnlen(last.name, sizeof last.name)));
@@ -45,7 +45,7 @@ void RecorderReader::UsePage(int fd, size_t bytes, uint64_t generation,
   ranks_.clear();
   generation_ = 0;
   Result<MappedPage> page = MapPage(fd, bytes);
-  // The watch over the ranks reports a damaged page; most jobs are never looked at.
+  // A damaged page is reported by the watch over the ranks; most jobs are never viewed.
   if (!page.ok())
     return LogDebug("hvdrun top cannot see the ranks of this host: " + page.status().message());
   page_ = std::move(*page);
@@ -105,7 +105,7 @@ void RecorderReader::Answer(const AskRings& question) {
     RingReader ring(page_.page.trace(rank.local_rank));
     std::vector<TraceRecord> records;
     RingReply reply{question.number, rank.worker, rank.rank, generation_, {}};
-    (void)ring.Read(&records, SIZE_MAX);  // overwritten records are no loss of a dump
+    (void)ring.Read(&records, SIZE_MAX);  // a dump need not report overwritten records
     StampInSteadyNs(records, ring.clock(), clock_);
     reply.records.assign(reinterpret_cast<const char*>(records.data()),
                          records.size() * sizeof(TraceRecord));

@@ -12,10 +12,10 @@
 namespace hvd {
 namespace {
 
-constexpr size_t kMostLine = 1000;  // the end of a frame says which line it is
+constexpr size_t kMostLine = 1000;  // the end of a frame contains the line number
 
-// "Thread 12 (idle): \"MainThread\"" without the number; "Process ..." and "Python v..." go. A C
-// frame without a name is "?? (libc.so.6)": its address is another one in each process.
+// "Thread 12 (idle): \"MainThread\"" without the number; drops "Process ..." and "Python v...". A C
+// frame without a name is "?? (libc.so.6)": its address differs between processes.
 std::string Comparable(const std::string& text) {
   std::istringstream lines(text);
   std::string kept, line;

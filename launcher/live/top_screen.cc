@@ -13,7 +13,7 @@
 namespace hvd {
 namespace {
 
-// Another screen, so that the text on the first one comes back; no cursor.
+// The alternate screen, so that the previous text comes back; no cursor.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
 
@@ -33,8 +33,8 @@ TopScreen::~TopScreen() {
   ::sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
-// Keys come at once and are not shown, where this process is in the foreground: another one is not
-// to change the terminal.
+// Reads keys immediately and without echo if this process is in the foreground: a background
+// process must not change the terminal.
 void TopScreen::Enter() {
   termios now{};
   if (::tcgetpgrp(in_) == ::getpgrp() && ::tcgetattr(in_, &now) == 0) {
@@ -57,7 +57,7 @@ TableSize TopScreen::size() const {
   return {size.ws_col, size.ws_row};
 }
 
-// Line by line over the old text: a screen that is cleared first flickers.
+// Overwrites line by line: clearing the screen first would flicker.
 void TopScreen::Show(std::string_view text) {
   std::string shown = "\x1b[H";
   for (char c : text) {

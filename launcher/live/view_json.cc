@@ -93,7 +93,7 @@ RingHead HeadOf(const Json& json) {
   return head;
 }
 
-// Text of foreign programs may be no UTF-8.
+// Text from other programs may not be valid UTF-8.
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

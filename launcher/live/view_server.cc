@@ -32,7 +32,7 @@ struct ViewServer::Client {
 
   const uint64_t id;
   Descriptor socket;
-  asio::steady_timer limit;  // while the client is to say or to take something
+  asio::steady_timer limit;  // while waiting for the client to send or receive
   Request request = Request::kUnknown;
   std::string out;  // not yet sent
   bool writing = false, finishing = false;
@@ -94,7 +94,7 @@ void ViewServer::Read(const std::shared_ptr<Client>& client) {
   });
 }
 
-// Its first packet; after that, anything is its end.
+// The first packet is the request; anything after it closes the connection.
 void ViewServer::HandleRequest(const std::shared_ptr<Client>& client) {
   std::array<char, 16> room;
   const ssize_t got =

@@ -60,7 +60,7 @@ void LineFolder::AddLine(uint32_t rank, std::string_view line, TimePoint now) {
   recent_[rank][hash % kRecent] = {hash, number};
 }
 
-// The last waiting line of this text, or kNone.
+// The last held line with this text, or kNone.
 uint64_t LineFolder::LastEqual(const Place* bucket, uint32_t tag, std::string_view line) const {
   for (size_t way = 0; way < kWays; ++way) {
     if (bucket[way].tag != tag) continue;
@@ -70,7 +70,7 @@ uint64_t LineFolder::LastEqual(const Place* bucket, uint32_t tag, std::string_vi
   return kNone;
 }
 
-// The first of the lines of this text that the rank may still join, or kNone.
+// The first line with this text that the rank may still join, or kNone.
 uint64_t LineFolder::FirstAfter(uint32_t rank, uint64_t last_equal, uint64_t hash) const {
   if (last_equal == kNone || last_equal <= last_group_[rank]) return kNone;
   const Recent& recent = recent_[rank][hash % kRecent];
@@ -97,8 +97,8 @@ uint64_t LineFolder::MakeGroup(std::string_view line, TimePoint now) {
   return first_ + waiting() - 1;
 }
 
-// In the place of the same text's last line, else of the oldest: who is not found any more is shown
-// as it is.
+// Replaces the entry of the last line with the same text, else the oldest; lines that are no longer
+// found are shown unfolded.
 void LineFolder::Note(Place* bucket, uint32_t tag, uint64_t number) {
   auto low = static_cast<uint32_t>(number);
   auto last = static_cast<uint32_t>(group(number).earlier_equal);

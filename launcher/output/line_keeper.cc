@@ -36,7 +36,8 @@ void LineKeeper::ShowPiece(const Writer& writer, std::span<const uint32_t> ranks
   if (!was_inside) waiting_since_ = now_;
 }
 
-// What may be shown now: all up to the next line without an end, and the pieces of that line.
+// Shows what may be shown now: everything up to the next unfinished line, and the pieces of that
+// line.
 void LineKeeper::ShowHeld() {
   while (!held_.empty()) {
     auto next = held_.begin();
@@ -55,7 +56,7 @@ void LineKeeper::ShowHeld() {
   }
 }
 
-// The others do not wait for its end any more.
+// The others no longer wait for its end.
 void LineKeeper::LeaveLine() {
   inside_.reset();
   ShowHeld();

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kErase = "\x1b[K";  // from the cursor to the end of the line
 
-// Where the last Python traceback begins, with the exceptions that it came from.
+// The start of the last Python traceback, including the exceptions that caused it.
 std::optional<size_t> TracebackIn(std::string_view text) {
   constexpr std::string_view kHead = "Traceback (most recent call last):";
   constexpr std::string_view kLinks[] = {
@@ -206,7 +206,7 @@ void LinePrefixer::Put(const Label& label, std::span<const uint32_t> ranks,
     const bool bar = piece.ends_with('\r') || (line_.returned && length == 0);
     if (line_.returned && style_.terminal) out += kErase;
     if (fresh) out += label.prefix;
-    // A piece that continues a line is not cut: it is not known how much of it stands there.
+    // Does not cut a piece that continues a line: how much of the line is on the screen is unknown.
     if (fresh && bar && style_.terminal) {
       PutUpdate(label, piece);
     } else {

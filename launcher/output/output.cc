@@ -47,7 +47,7 @@ struct OutputWriter::Shared {
   std::atomic<size_t> left = 0;  // of writing_text
 
   bool idle() const HVD_REQUIRES(mutex) { return receipts.empty() && !writing; }
-  // In pieces, so that `left` is true.
+  // Writes in pieces, so that `left` is accurate.
   bool WriteText() {
     if (printed) return printed->Write(fd, writing_text, writing_spans);
     constexpr size_t kPiece = 64 * 1024;
@@ -102,11 +102,11 @@ void OutputWriter::WriteAndClear(std::string& text, std::vector<PrintedSpan>& sp
     }
     text.clear();
     shared_->receipts.push_back(receipt);
-    // Started by the first text: a job without output needs none. Detached: a reader that stopped
-    // leaves it in write().
+    // The thread is started by the first text: a job without output needs none. Detached: it may be
+    // blocked in write() by a reader that has stopped.
     if (!shared_->begun) {
       std::thread([shared = shared_] { Run(shared); }).detach();
-      shared_->begun = true;  // not when there is no room for a thread
+      shared_->begun = true;  // not if the thread could not be started
     }
   }
   shared_->changed.notify_all();
@@ -152,7 +152,7 @@ void OutputWriter::Run(const std::shared_ptr<Shared>& shared) {
     shared->writing = true;
     const bool broken = shared->error != 0;
     lock.unlock();
-    // When nobody reads any more, workers go on all the same and their output goes nowhere.
+    // When the reader is gone, workers continue and their output is discarded.
     const int error = broken || shared->WriteText() ? 0 : errno;
     lock.lock();
     if (error != 0) shared->error = error;

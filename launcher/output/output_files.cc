@@ -33,8 +33,8 @@ Status CannotWrite(const std::string& path, int error) {
   return InvalidArgument(path + " cannot be written: " + std::strerror(error));
 }
 
-// Rank folders and files have names that anybody can guess, and lie where others may write, too:
-// neither a link of theirs is followed, nor a pipe waited for.
+// Rank folders and files have predictable names and may be in folders where others can write:
+// neither follow a link nor wait for a pipe.
 Result<UniqueFd> OpenOutputFile(const std::string& folder, const char* name, bool empty) {
   UniqueFd place(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!place.valid()) return CannotWrite(folder, errno);
@@ -83,7 +83,7 @@ OutputFiles::OutputFiles(std::string directory, uint32_t size, int64_t limit_byt
   thread_ = std::thread([this] { Run(); });
 }
 
-// With the files as a former hvdrun has left them.
+// Continues the files left by a former hvdrun.
 void OutputFiles::GoOn() {
   for (size_t file = 0; file < progress_.size(); ++file) {
     struct stat facts {};
@@ -164,7 +164,7 @@ void OutputFiles::WritePiece(const Piece& piece) {
   if (!Rotate(piece)) return GiveUp(piece, CannotWrite(PathOf(piece.file), errno));
   UniqueFd& file = open_[piece.file];
   if (!file.valid()) {
-    // Appending: a file that someone emptied meanwhile (logrotate) gets no hole.
+    // Opened for appending: a file that was truncated meanwhile (logrotate) gets no hole.
     Result<UniqueFd> opened =
         OpenOutputFile(FolderOf(piece.file), kNames[piece.file % 2], /*empty=*/false);
     if (!opened.ok()) return GiveUp(piece, opened.status());
@@ -180,8 +180,8 @@ void OutputFiles::WritePiece(const Piece& piece) {
     open_.erase(open_.begin()->first == piece.file ? std::prev(open_.end()) : open_.begin());
 }
 
-// Before the worker's bytes go there: where they begin, unless it wrote there last and nowhere else
-// since. Those of other workers have been counted.
+// Called before a worker's bytes are written: records where they begin, unless the worker wrote
+// there last and nowhere else since. Those of other workers have been counted.
 void OutputFiles::CountFor(const Piece& piece) {
   if (!printed_ || piece.worker >= printed_->workers()) return;
   const auto rank = static_cast<uint32_t>(piece.file / 2);
@@ -197,12 +197,12 @@ void OutputFiles::NoteWritten(const Piece& piece) {
   if (!printed_ || piece.worker >= printed_->workers()) return;
   const OutputStream stream = StreamOf(piece.file);
   const bool lost = piece.file >= progress_.size() || progress_[piece.file].given_up;
-  constexpr uint64_t kAll = UINT64_MAX / 2;  // the job does not wait for it
+  constexpr uint64_t kAll = UINT64_MAX / 2;  // the job does not wait for this
   const uint64_t before = printed_->in_file(piece.worker, stream);
   printed_->SetInFile(piece.worker, stream, lost ? kAll : before + piece.bytes.size());
 }
 
-// A new file where this piece would make the old one too long. False: it cannot be.
+// Begins a new file if this piece would make the old one too long. False: that failed.
 bool OutputFiles::Rotate(const Piece& piece) {
   Progress& progress = progress_[piece.file];
   if (limit_bytes_ == 0 || progress.bytes == 0 || !progress.line_ended) return true;
@@ -213,7 +213,7 @@ bool OutputFiles::Rotate(const Piece& piece) {
     printed_->BeginRotation(rank, StreamOf(piece.file), static_cast<uint64_t>(progress.bytes));
   progress.base += std::exchange(progress.bytes, 0);
   std::string path = PathOf(piece.file);
-  // Somebody may have taken it away.
+  // It may have been removed.
   const bool renamed = ::rename(path.c_str(), (path + kOlder).c_str()) == 0 || errno == ENOENT;
   if (printed_) printed_->EndRotation(rank, StreamOf(piece.file));
   return renamed;

@@ -17,10 +17,10 @@ namespace hvd {
 namespace {
 
 constexpr size_t kNumbers = sizeof(uint64_t) + sizeof(uint32_t);
-// A packet ends behind so many spans, but where one text is that of more ranks.
+// A packet ends after this many spans, unless one text is that of more ranks.
 constexpr size_t kMostSpans = 1024;
 
-// A packet is written at once, or not at all: it waits for room.
+// Writes a packet at once or not at all: waits for room.
 bool WriteAtOnce(int fd, std::string_view packet) {
   for (;;) {
     const ssize_t written = ::write(fd, packet.data(), packet.size());
@@ -43,7 +43,7 @@ struct PrintedOutput::Shared {
   OpenLine open_after, open_line;
   char packet[PIPE_BUF];
 
-  // Behind this: printed and in_file, each 2 * workers; file_base and rotated_base, each 2 * ranks;
+  // After this: printed and in_file, each 2 * workers; file_base and rotated_base, each 2 * ranks;
   // the writers of 2 * ranks files; then the updates.
 };
 
@@ -54,7 +54,7 @@ uint64_t* NumbersBehind(Shared* shared) {
   return reinterpret_cast<uint64_t*>(shared + 1);  // NOLINT: it is aligned as the numbers are
 }
 
-// Of a file: which of the two is valid (1 or 2; 0: neither), so that a change is one store.
+// Per file: which of the two is valid (1 or 2; 0: neither), so that a change is one store.
 constexpr size_t kNumbersOfWriter = 3, kNumbersOfFile = 1 + 2 * kNumbersOfWriter;
 
 constexpr size_t CountNumbers(uint32_t ranks, uint32_t workers) {
@@ -120,10 +120,10 @@ bool PrintedOutput::Write(int fd, std::string_view text, const std::vector<Print
   auto* updates = UpdatesBehind(shared_, ranks_, workers_);
   const size_t room = MostPacketText(mark_);
   if (shared_->intended.load() != shared_->written.load() && !WritePacket(fd)) return false;
-  size_t first = 0;  // of the spans that are not over
+  size_t first = 0;  // of the spans that have not ended
   for (size_t at = 0; at < text.size();) {
     size_t cut = std::min(text.size(), at + room);
-    // Not inside of what is hvdrun's: a prefix is not printed once more.
+    // Does not split hvdrun's own text: a prefix is not printed twice.
     size_t next = first, count = 0;
     for (; next < spans.size() && spans[next].begin < cut; ++next) {
       const bool same = next > first && spans[next].begin == spans[next - 1].begin;
@@ -178,7 +178,7 @@ bool PrintedOutput::WritePacket(int fd) {
   return true;
 }
 
-// Twice does no harm.
+// Applying them twice is harmless.
 void PrintedOutput::ApplyCounts() {
   const auto* updates = UpdatesBehind(shared_, ranks_, workers_);
   for (uint32_t u = 0; u < shared_->updates; ++u)
@@ -192,7 +192,8 @@ void PrintedOutput::Recover() {
 
 // ---- files
 
-// The file was renamed and the next one is not there yet, or hvdrun was killed before that.
+// The file was renamed and the next one does not exist yet, or hvdrun was killed before creating
+// it.
 uint64_t PrintedOutput::FileBase(uint32_t rank, OutputStream stream, bool file_exists) {
   const size_t index = IndexOf(rank, stream);
   uint64_t& base = FileBases()[index];
@@ -250,7 +251,7 @@ std::string_view PacketReader::Unwrap(std::string_view bytes) {
   while (at < held.size()) {
     const size_t mark = held.find(mark_, at);
     if (mark == std::string_view::npos) {
-      // Its beginning may be the last of what has come.
+      // The end of these bytes may be the beginning of a mark.
       size_t keep = std::min(mark_.size() - 1, held.size() - at);
       while (keep > 0 && !std::string_view(mark_).starts_with(held.substr(held.size() - keep)))
         --keep;

@@ -20,16 +20,16 @@
 namespace hvd {
 namespace {
 
-// One that knows more than lines.
+// Whether it is a terminal with cursor control.
 bool IsTerminal(int fd) { return ::isatty(fd) == 1 && GetEnv("TERM").value_or("dumb") != "dumb"; }
 
-// 0: it does not say.
+// 0: unknown.
 size_t ColumnsOfTerminal(int fd) {
   winsize size{};
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-// `2>&1`, or both on one terminal.
+// Whether both are the same file: `2>&1`, or one terminal.
 bool OnePlace(int one, int other) {
   struct stat a {
   }, b{};
@@ -49,7 +49,7 @@ bool HasColours(const Settings& settings, int fd) {
          (settings.color != ColorUse::kNever && WantsColours(fd));
 }
 
-// What says why the job ended, with its first word in red.
+// The report on the job's end, with its first word in red.
 std::string InColours(const std::string& text) {
   constexpr std::string_view kFirst = "hvdrun:";
   return text.starts_with(kFirst) ? Red(kFirst) + text.substr(kFirst.size()) : text;
@@ -111,7 +111,7 @@ Screen::Screen(asio::io_context& io, const Plan& plan, uint32_t ranks, const Set
   (open.stream == OutputStream::kStdout ? out() : err()).text.GoOnWith(open.rank, open.returned);
 }
 
-// As a former hvdrun has left it.
+// Restored from a former hvdrun.
 Screen::Place& Screen::place_of(uint32_t worker, OutputStream stream) {
   for (size_t at = come_.size(); at <= 2 * size_t{worker} + 1; ++at) {
     const auto other = static_cast<uint32_t>(at / 2);
@@ -131,7 +131,7 @@ uint32_t& Screen::worker_of(uint32_t rank) {
   return worker_of_[rank];
 }
 
-// What is held back of the rank is that of another worker, and is counted as such.
+// Text held back for the rank belongs to its previous worker, and is counted for that one.
 void Screen::UseWorker(uint32_t rank, uint32_t worker) {
   if (worker_of(rank) == worker) return;
   for (Outlet& outlet : outlets_) outlet.text.Finish();
@@ -173,7 +173,7 @@ void Screen::Print(uint32_t host, uint32_t worker, const WorkerOutputView& outpu
   ScheduleHeld();
 }
 
-// Output that is held back counts as shown: it is bounded by itself.
+// Output that is held back counts as shown, because its size is bounded.
 void Screen::Flush() {
   for (Outlet& outlet : outlets_) {
     std::vector<PrintedSpan>& spans = line_of(outlet).spans;
@@ -222,7 +222,7 @@ ScreenLine& Screen::line_of(const Outlet& outlet) {
   return lines_[one_place_ || &outlet == &out() ? 0 : 1];
 }
 
-// Its echo has ended the line; the next output begins one.
+// The echo of typed text has ended the line; the next output begins a new one.
 void Screen::Typed(std::string_view bytes) {
   EndProgress();
   if (!bytes.ends_with('\n')) return;
@@ -249,7 +249,7 @@ void Screen::ScheduleHeld() {
   });
 }
 
-// For the thread of a sink.
+// Called on the thread of a sink.
 std::function<void(std::vector<OutputReceipt>)> Screen::ReceiptsOf(Sink sink) {
   return [this, sink](std::vector<OutputReceipt> receipts) {
     asio::post(io_, [this, sink, receipts = std::move(receipts)] { OnWritten(sink, receipts); });
@@ -285,8 +285,8 @@ void Screen::ReportFileFailure() {
   if (std::optional<std::string> failure = files_->PopFailure()) Print(*failure);
 }
 
-// Also when the reader has left: after `hvdrun | head` the shell waits for the job, and nobody
-// would know why. Of stderr nothing can be said.
+// Also if the reader has left: after `hvdrun | head` the shell waits for the job without a visible
+// reason. Failures of stderr cannot be reported.
 void Screen::ReportScreenFailure(bool at_end) {
   const int error = out().writer.error();
   if (error == 0 || std::exchange(out().failure_said, true)) return;
@@ -336,15 +336,15 @@ void Screen::ScheduleProgress() {
   progress_timer_.async_wait([this](const asio::error_code& error) {
     if (error || !progress_) return;
     std::string shown = progress_->Show(SteadyNow(), hosts_ ? hosts_() : "");
-    const size_t columns = ColumnsOfTerminal(STDERR_FILENO);  // a line that wraps cannot be wiped
+    const size_t columns = ColumnsOfTerminal(STDERR_FILENO);  // a wrapped line cannot be erased
     if (columns > 1) shown = CutToColumns(shown, columns);    // with the "\r" that it begins with
     writer_of(err()).Write(std::move(shown));
     ScheduleProgress();
   });
 }
 
-// The terminal has stdout, too: the line is gone before that goes on, unless the terminal is
-// stopped.
+// stdout is on the same terminal: the line must be erased before that continues, unless the
+// terminal is stopped.
 void Screen::EndProgress() {
   if (!progress_) return;
   std::string wipe = progress_->Wipe();
@@ -389,7 +389,7 @@ int Screen::exit_code() const {
   };
   if (int code = code_of(outlets_[0].writer.error()); code != 0) return code;
   const int error = outlets_[1].writer.error();
-  return error == EBADF ? 0 : code_of(error);  // `2>&-` is a wish
+  return error == EBADF ? 0 : code_of(error);  // the user closed it with `2>&-`
 }
 
 }  // namespace hvd

@@ -42,7 +42,7 @@ void ScreenText::Show(std::span<const uint32_t> ranks, std::string_view bytes) {
   if (line_.tracks) NoteDrops(first);
 }
 
-// The spans that were added: those over which something was left out end there.
+// Of the added spans, those in which something was left out end there.
 void ScreenText::NoteDrops(size_t first_span) {
   std::vector<PrintedSpan> spans(line_.spans.begin() + static_cast<ptrdiff_t>(first_span),
                                  line_.spans.end());
@@ -77,7 +77,7 @@ void ScreenText::Keep(std::span<const uint32_t> ranks, std::string_view bytes) {
   line_.keeper.Add(show_, ranks, bytes, now_);
 }
 
-// All that follows a traceback for a moment is folded, too: the lines of a rank keep their order.
+// Everything shortly after a traceback is folded, too, so that the lines of a rank stay in order.
 bool ScreenText::Folds(uint32_t rank, std::string_view bytes) {
   if (folds_all_) return true;
   constexpr std::string_view kTraceback = "Traceback (most recent call last):\n";

@@ -62,7 +62,7 @@ StdinReader::StdinReader(int fd, uint64_t allowed_bytes, std::function<void(std:
   shared_->on_bytes = std::move(on_bytes);
   shared_->allowed = allowed_bytes;
   shared_->wake.Reset(::eventfd(0, EFD_CLOEXEC));
-  // Detached: another reader of the same pipe may leave it in read().
+  // Detached: it may be blocked in read() if another process reads the same pipe.
   std::thread([shared = shared_] { Run(shared); }).detach();
 }
 
@@ -75,7 +75,7 @@ StdinReader::~StdinReader() {
   shared_->changed.notify_all();
   uint64_t one = 1;
   if (::write(shared_->wake.get(), &one, sizeof one) < 0)
-    return;  // it looks again at the next byte
+    return;  // it checks again at the next byte
 }
 
 void StdinReader::Allow(uint64_t bytes) {
@@ -88,7 +88,7 @@ void StdinReader::Allow(uint64_t bytes) {
 
 void StdinReader::Run(const std::shared_ptr<Shared>& shared) {
   sigset_t all;
-  ::sigfillset(&all);  // also SIGTTIN: reading in the background is an error then, not a stop
+  ::sigfillset(&all);  // with SIGTTIN blocked, reading in the background is an error, not a stop
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   std::string buffer;
   while (true) {

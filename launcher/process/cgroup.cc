@@ -32,21 +32,21 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   return parts;
 }
 
-// The folder of the calling process; empty where there is no cgroup2.
+// The folder of the calling process; empty without cgroup2.
 const std::string& LibraryDir() {
   static const std::string own =
       CgroupFolder(ReadProcFile("self/mountinfo"), ReadProcFile("self/cgroup"));
   return own;
 }
 
-// The suffix of the job's id in the name of its folder: the pid namespace of its agent. A container
-// may share our groups and not show us its processes.
+// The suffix in the name of the job's folder: the pid namespace of its agent. A container may share
+// our cgroups but hide its processes.
 std::string Suffix() {
   struct stat space {};
   return ::stat("/proc/self/ns/pid", &space) == 0 ? Format(".{}", space.st_ino) : ".";
 }
 
-// The job's folder, whether it exists or not; empty where there is no cgroup2.
+// The job's folder, whether it exists or not; empty without cgroup2.
 std::string FolderOf(const std::string& job_id) {
   if (Without("cgroup")) return "";
   return LibraryDir().empty() ? "" : Format("{}/{}{}{}", LibraryDir(), kName, job_id, Suffix());
@@ -114,7 +114,7 @@ void KillCgroup(const std::string& job_id) {
   std::string folder = FolderOf(job_id);
   if (folder.empty()) return;
   UniqueFd kill(::open((folder + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
-  if (kill.valid() && ::write(kill.get(), "1", 1) != 1) return;  // the other means follow anyway
+  if (kill.valid() && ::write(kill.get(), "1", 1) != 1) return;  // other means follow in any case
 }
 
 std::vector<std::string> CgroupsHere() {
@@ -148,8 +148,8 @@ std::vector<pid_t> ProcessesInCgroup(const std::string& job_id) {
 void RemoveCgroup(const std::string& job_id, Duration patience) {
   std::string folder = FolderOf(job_id);
   if (folder.empty()) return;
-  // A process that was just killed stays in the group for a moment, on a busy machine or while it
-  // writes a core file for a longer one.
+  // A killed process stays in the group for a moment, longer on a busy machine or while it writes a
+  // core file.
   const TimePoint deadline = SteadyNow() + patience;
   while (::rmdir(folder.c_str()) != 0 && errno == EBUSY && SteadyNow() < deadline)
     ::poll(nullptr, 0, kTryAgainMs);

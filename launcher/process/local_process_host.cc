@@ -17,9 +17,9 @@
 namespace hvd {
 namespace {
 
-// So much and a held line fit a frame.
+// This much and a held line fit into a frame.
 constexpr size_t kOutputBytes = 48 * 1024 - 64;
-// For the first workers: the kernel lets a user have a bounded amount of such pipes.
+// For the first workers only: the kernel limits a user's total pipe buffers.
 constexpr int kLargePipe = 256 * 1024;
 constexpr uint32_t kLargePipes = 32;
 
@@ -42,7 +42,7 @@ bool MakePipe(PipePair& made, bool large) {
   return ::fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-// Two pipes and a link per worker are more than the usual soft limit allows from 300 workers on.
+// Two pipes and a link per worker exceed the usual soft limit from 300 workers on.
 std::optional<rlimit> RaiseDescriptorLimit() {
   rlimit before{};
   if (::getrlimit(RLIMIT_NOFILE, &before) != 0) return std::nullopt;
@@ -161,7 +161,7 @@ bool LocalProcessHost::Reap() {
 
 void LocalProcessHost::NoteReaped(pid_t pid, int wait_status) {
   auto known = by_pid_.find(pid);
-  if (known == by_pid_.end()) return;  // an orphan that a worker left behind
+  if (known == by_pid_.end()) return;  // an orphan of a worker
   Worker& worker = *known->second;
   by_pid_.erase(known);
   worker.end = FromWaitStatus(wait_status);
@@ -170,7 +170,7 @@ void LocalProcessHost::NoteReaped(pid_t pid, int wait_status) {
   worker.exit_timer.async_wait([this, &worker](const asio::error_code& error) {
     if (!error) ReportIfOver(worker, true);
   });
-  // Not from here: the caller may be in the middle of something.
+  // Posted: the caller may be in the middle of an operation.
   asio::post(io_, [this, &worker] { ReportIfOver(worker, false); });
 }
 
@@ -184,7 +184,7 @@ void LocalProcessHost::ReportIfOver(Worker& worker, bool now) {
 
 void LocalProcessHost::Signal(uint32_t number, int signal) {
   auto found = workers_.find(number);
-  // Not reaped, so the pid (and the group of that number) is still the worker's.
+  // Not reaped yet, so the pid (and its process group) is still the worker's.
   if (found != workers_.end() && !found->second->end) ::kill(-found->second->pid, signal);
 }
 
@@ -195,7 +195,8 @@ void LocalProcessHost::Kill(uint32_t number) {
   std::vector<ProcessInfo> all = ListProcesses();
   std::vector<ProcessInfo> targets =
       found->second->end ? std::vector<ProcessInfo>() : DescendantsOf(pid, all);
-  // Only among our own: once the worker is reaped, a stranger may have a session of that number.
+  // Only among our descendants: once the worker is reaped, its session number may belong to a
+  // stranger.
   for (const ProcessInfo& process : DescendantsOf(::getpid(), all)) {
     if (process.session == pid) targets.push_back(process);
   }

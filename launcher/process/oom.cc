@@ -40,7 +40,7 @@ std::string FindCgroupFile() {
 
 OomCounters::OomCounters() : cgroup_file_(FindCgroupFile()) {}
 
-// The machine's counter moves for strangers, too: it is for those without one of their own.
+// The machine's counter includes other processes: used only if there is no counter of our own.
 uint64_t OomCounters::Kills() const {
   std::string text = cgroup_file_.empty() ? ReadProcFile("vmstat") : ReadSmallFile(cgroup_file_);
   return OomKillsIn(text).value_or(0);

@@ -17,7 +17,7 @@ constexpr size_t kMostBytes = size_t{64} << 20;  // of the known_hosts of a very
 }  // namespace
 
 std::string ReadSmallFile(const std::string& path) {
-  // A pipe that nobody writes to is empty, and a device that never ends is cut.
+  // A pipe without a writer is empty, and an endless device is cut.
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   std::string text;
   if (!fd.valid()) return text;

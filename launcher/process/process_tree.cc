@@ -74,7 +74,7 @@ void SignalProcess(const ProcessInfo& process, int signal) {
   errno = ENOSYS;
   UniqueFd fd(Without("pidfd") ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
   if (fd.valid()) {
-    // The descriptor holds on to one process; only now is it certain which.
+    // The descriptor refers to one process; only now is it certain which.
     std::optional<ProcessInfo> now = LookAtProcess(process.pid);
     if (!now || now->start_ticks != process.start_ticks) return;
     if (::syscall(SYS_pidfd_send_signal, fd.get(), signal, nullptr, 0) == 0 || errno == ESRCH)
@@ -156,7 +156,7 @@ bool KillEverything(const std::string& job_id, const Spared& spared, Duration li
     ReapAndCheckNoChildren(on_reaped);
     if (targets.empty()) return true;
     if (SteadyNow() >= deadline) return false;
-    ::poll(nullptr, 0, kLookAgainMs);  // the kernel needs a moment to free a killed process
+    ::poll(nullptr, 0, kLookAgainMs);  // freeing a killed process takes the kernel a moment
   }
 }
 

@@ -50,9 +50,9 @@ std::string Joined(const std::vector<std::string>& argv) {
   return Printable(text, kMaxShownWord);
 }
 
-// Why a word that was not found is no program at all, and what to type in its place. Pure.
-// Follows "the command 'FOO=1' ": "sets a variable, which only a shell does; ...". Empty: it looks
-// like the name of a program.
+// Why a command that was not found is not a program, and what to type instead. Pure. Follows "the
+// command 'FOO=1' ": "sets a variable, which only a shell does; ...". Empty: it looks like the name
+// of a program.
 std::string WhyNoProgram(const std::vector<std::string>& argv) {
   const std::string& word = argv[0];
   if (const std::string_view sign = TypographicSignIn(word); !sign.empty())
@@ -81,9 +81,9 @@ std::string ValueOf(const std::vector<std::string>& environment, std::string_vie
   return fallback;
 }
 
-// access() is for the real ids; faccessat(AT_EACCESS) is for the effective ones and needs
-// faccessat2 (Linux 5.8), which seccomp filters refuse with any error. So it is only asked where it
-// makes a difference, and never has the last word.
+// access() checks the real ids; faccessat(AT_EACCESS) checks the effective ones but needs
+// faccessat2 (Linux 5.8), which seccomp filters may refuse with any error. So it is only used where
+// it makes a difference, and is never decisive.
 int MayRun(const char* path) {
   if (::access(path, X_OK) == 0) return 0;
   const int error = errno;
@@ -117,7 +117,7 @@ std::vector<unsigned long> CpuMask(const std::vector<int>& cpus) {
   return mask;
 }
 
-// By their numbers in the child, from kKeptDescriptor on; -1: none. None has the number of another.
+// By their numbers in the child, from kKeptDescriptor on; -1: none. All differ.
 using KeptDescriptors = std::array<int, kCommitsDescriptor - kKeptDescriptor + 1>;
 
 struct ChildPlan {
@@ -157,7 +157,7 @@ struct KvEntry {
   char name[];
 };
 
-// The number a name of /proc/self/fd stands for; -1 for "." and "..".
+// The descriptor number of a name in /proc/self/fd; -1 for "." and "..".
 int DescriptorNumber(const char* name) {
   int number = 0;
   for (; *name != '\0'; ++name) {
@@ -197,7 +197,7 @@ void CloseFrom(int first, bool close_range) {
   CloseOneByOne(first);
 }
 
-// False: it cannot be kept. The number may be its own already, and is to survive exec.
+// False: it cannot be kept. It may already have the right number, and must survive exec.
 bool Keep(int fd, int number) {
   return fd == number ? ::fcntl(fd, F_SETFD, 0) == 0 : ::dup2(fd, number) >= 0;
 }
@@ -213,7 +213,7 @@ bool KeepOnly(const KeptDescriptors& kept, bool close_range) {
     }
     ++number;
   }
-  CloseFrom(number, close_range);  // also descriptors that our parent let through
+  CloseFrom(number, close_range);  // also descriptors inherited from our parent
   return true;
 }
 
@@ -223,8 +223,8 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
   ::setsid();
   if (plan.dies_with_us && ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return errno;
   if (::getppid() != plan.parent) return ESRCH;  // it died before the line above
-  // It holds until the process ends, through exec. Without it the stacks cannot be read, which is
-  // no reason not to run.
+  // It applies until the process ends, through exec. Without it stacks cannot be read, which does
+  // not prevent the start.
   if (plan.names_reader) ::prctl(PR_SET_PTRACER, plan.parent, 0, 0, 0);
   if (::dup2(plan.stdin_fd, 0) < 0 || ::dup2(plan.stdout_fd, 1) < 0 ||
       ::dup2(plan.stderr_fd, 2) < 0) {
@@ -265,7 +265,7 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
 #endif
 }
 
-// The child of vfork borrows this stack until it execs: keep it a frame of its own.
+// The child of vfork uses this stack until it execs, so it needs its own frame.
 [[gnu::noinline]] pid_t ForkAndRun(const ChildPlan& plan, volatile ChildStage* stage,
                                    volatile int* error) {
   pid_t pid = VforkInto(plan.cgroup_fd);
@@ -277,8 +277,8 @@ int RunChild(const ChildPlan& plan, volatile ChildStage* stage) {
 
 using KeptCopies = std::array<UniqueFd, std::tuple_size_v<KeptDescriptors>>;
 
-// Gives those a number of their own that would have the number of another in the child. False
-// (errno): there is none.
+// Moves descriptors whose number another one gets in the child. False (errno): there is no free
+// number.
 bool MoveAside(KeptDescriptors& kept, KeptCopies& copies) {
   for (size_t i = 0; i < kept.size(); ++i) {
     const bool in_the_way = kept[i] >= kKeptDescriptor && kept[i] <= kCommitsDescriptor &&
@@ -437,7 +437,7 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
   if (pid < 0)
     return {0, fork_error, std::string("no process could be made: ") + std::strerror(fork_error)};
   if (error == 0) return {pid, 0, ""};
-  // The failed child is reaped with all children of the agent.
+  // The failed child is reaped with the agent's other children.
   if (stage == ChildStage::kExec) return {0, error, CannotStart(request, error)};
   std::string why = std::strerror(error);
   if (stage != ChildStage::kDirectory) return {0, EIO, "preparing the worker failed: " + why};
@@ -446,7 +446,7 @@ SpawnOutcome SpawnProgram(const SpawnRequest& request, const SpawnDescriptors& d
               " cannot be entered: " + why + "; workers start where hvdrun was started"};
 }
 
-// Scopes 2 and 3 leave it to the administrator, or forbid it.
+// Scopes 2 and 3 reserve it for the administrator, or forbid it.
 bool MustNameReader(std::string_view ptrace_scope) { return ptrace_scope.starts_with('1'); }
 
 void CloseOtherDescriptors() { CloseFrom(kKeptDescriptor, !Without("close_range")); }

@@ -18,7 +18,7 @@ namespace {
 
 using Call = std::pair<long, std::string_view>;
 
-// Calls that a process can be found in for long.
+// System calls in which a process may block for long.
 constexpr auto kCalls = std::to_array<Call>({
     {SYS_read, "read"},
     {SYS_write, "write"},
@@ -80,7 +80,7 @@ std::string Number(pid_t pid) { return std::to_string(pid); }
 
 ThreadState ParseStat(std::string_view stat) {
   ThreadState found;
-  // The name, in parentheses, may have any characters.
+  // The name, in parentheses, may contain any characters.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string_view::npos) return found;
   std::istringstream rest{std::string(stat.substr(name_end + 1))};

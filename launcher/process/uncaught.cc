@@ -5,8 +5,8 @@
 
 namespace hvd {
 
-// std::thread throws with the generic category, Asio with its own. A thread that could be had but
-// for a lack of resources fails with EAGAIN; any other error comes from a filter.
+// std::thread throws the generic category, Asio its own. A thread that cannot be started for lack
+// of resources fails with EAGAIN; any other error comes from a seccomp filter.
 std::string MeaningOf(const std::exception& failure) {
   std::string what = failure.what();
   const auto* error = dynamic_cast<const std::system_error*>(&failure);

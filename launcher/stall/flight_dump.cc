@@ -14,12 +14,12 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMostNameBytes = 100;
-constexpr size_t kMostTensors = 3;     // that are named
+constexpr size_t kMostTensors = 3;     // number that are named
 constexpr size_t kMostDimensions = 8;  // of one
-constexpr size_t kEntriesBefore = 8;   // the first that has not ended
+constexpr size_t kEntriesBefore = 8;   // the first unfinished one
 constexpr size_t kEntriesAtTheEnd = 8;
 constexpr size_t kMostMembers = 65536;
-// A small pickle can say much by naming one list again and again.
+// A small pickle can expand hugely by referring to one list repeatedly.
 constexpr size_t kMostDumpEntries = 200'000;
 constexpr uint64_t kMostSteps = uint64_t{1} << 27;
 
@@ -58,7 +58,7 @@ class DumpReader {
                : 0;
   }
 
-  // Counts what it costs.
+  // Counts the cost.
   const PickleValue& Get(const PickleValue& dict, std::string_view key) const {
     const bool too_much = (steps_ += dict.items.size()) > kMostSteps;
     return too_much ? pickle_.At(0) : pickle_.Get(dict, key);
@@ -98,7 +98,7 @@ class DumpReader {
     return read;
   }
 
-  // Gloo says only that it is over with it, which may mean that it has timed out.
+  // Gloo only records that it is done, which may mean that it timed out.
   FlightState State(const PickleValue& entry, const FlightEntry& read) const {
     const std::string_view state = Get(entry, "state").text;
     const bool retired = Get(entry, "retired").number != 0;
@@ -136,7 +136,7 @@ class DumpReader {
     return text;
   }
 
-  // As it stands in the dump: "[0, 1]".
+  // The ranks as in the dump: "[0, 1]".
   std::vector<uint32_t> RanksOf(const std::string& group) const {
     const PickleValue& config = Get(Get(pickle_.root(), "pg_config"), group);
     std::string_view text = Get(config, "ranks").text;

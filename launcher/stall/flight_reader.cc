@@ -22,13 +22,13 @@ namespace hvd {
 namespace {
 
 constexpr Duration kLookForDump = std::chrono::milliseconds(100);
-// PyTorch looks at the pipe once a second.
+// PyTorch checks the pipe once a second.
 constexpr Duration kDumpLimit = std::chrono::seconds(5);
 constexpr uint64_t kMostDumpBytes = 64 * 1024 * 1024;
-// Of one answer; more ranks than that have nothing to add.
+// Limit per answer; further ranks would add nothing.
 constexpr size_t kMostEntriesSent = 50'000;
 
-// The file of this user and kind, without waiting; invalid: there is none.
+// Opens a file of this user and kind without blocking; invalid: none.
 UniqueFd OpenOwn(const std::string& name, int flags, mode_t kind) {
   UniqueFd file(::open(name.c_str(), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
@@ -62,7 +62,7 @@ std::optional<uint32_t> RankIn(std::string_view text) {
   return rank;
 }
 
-// The files in the stem's folder whose names are the stem's, a rank and `ending`.
+// The ranks of files in the stem's folder whose names are the stem, a rank and `ending`.
 std::vector<uint32_t> RanksWith(const std::string& stem, std::string_view ending) {
   std::vector<uint32_t> ranks;
   const std::string begin = std::filesystem::path(stem).filename().string();
@@ -141,7 +141,7 @@ void FlightReader::LookAgain() {
   });
 }
 
-// PyTorch writes the file as it is, so that a part of it may be there.
+// PyTorch writes the file in place, so that only a part of it may exist.
 void FlightReader::Look(Dump& dump) {
   const Stamp stamp = StampOf(dump.path);
   if (stamp == dump.before || stamp == dump.looked_at || stamp.size == 0) return;
@@ -149,7 +149,7 @@ void FlightReader::Look(Dump& dump) {
   Result<std::vector<FlightGroup>> groups = ParseFlightDump(ReadOwn(dump.path));
   if (!groups.ok()) return;
   dump.done = true;
-  asked_for_[dump.path] = StampOf(dump.path);  // the last bytes may have come in between
+  asked_for_[dump.path] = StampOf(dump.path);  // the last bytes may have arrived in between
   answer_.records.push_back({dump.worker, dump.rank, "", std::move(*groups)});
 }
 

@@ -59,7 +59,7 @@ std::optional<ScriptStall> FlightRounds::Result(uint32_t size, TimePoint now) {
   return stall;
 }
 
-// A collective that had not ended at the last look, a warning time ago, and has not now.
+// A collective that had not ended at the last reading, a warning time ago, and still has not.
 std::optional<ScriptStall> FlightRounds::Compare(uint32_t size, TimePoint now) {
   const std::map<std::string, Open> before = std::exchange(seen_open_, {});
   std::set<std::string> same;

@@ -26,14 +26,14 @@ namespace {
 constexpr size_t kMostRead = 256 * 1024;
 constexpr const char* kProgram = "py-spy";
 
-// PATH, and the folder of this program, where a bundle of hvdrun has it.
+// PATH and the folder of this program, which contains py-spy in a bundle of hvdrun.
 std::string Path() {
   std::error_code error;
   const auto own = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   return GetEnv("PATH").value_or(kDefaultPath) + (error ? "" : ":" + own.string());
 }
 
-// The user has turned stacks off.
+// Whether the user has disabled stacks.
 bool MayNotBeRead(pid_t pid) {
   const std::string environment = ReadProcFile(Format("{}/environ", pid));
   return VariableIn(environment, "HVD_STALL_CHECK_STACKS").value_or("1") == "0";
@@ -63,7 +63,7 @@ bool OutsideStacks::Begin(pid_t subject, const std::string& path, Errors errors,
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
   UniqueFd read_end(ends[0]), write_end(ends[1]);
   UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  // It cannot stop one that is stopped already, and would show nothing.
+  // py-spy cannot stop a process that is already stopped, and would show nothing.
   const std::optional<ProcessInfo> process = LookAtProcess(subject);
   const bool is_stopped = process && process->state == 'T';
   SpawnRequest request;
@@ -74,7 +74,7 @@ bool OutsideStacks::Begin(pid_t subject, const std::string& path, Errors errors,
                   "--pid",
                   std::to_string(subject)};
   request.environment = {"PATH=" + path, "LC_ALL=C"};
-  request.directory = std::string(1, '/');  // g++ 12 warns of memcpy inside of an assigned literal
+  request.directory = std::string(1, '/');  // g++ 12 warns about memcpy in an assigned literal
   const SpawnOutcome spawned =
       SpawnProgram(request, {.stdout_fd = write_end.get(),
                              .stderr_fd = errors == Errors::kKept ? write_end.get() : null.get()});
@@ -109,7 +109,7 @@ void OutsideStacks::End() {
   done(texts);
 }
 
-// Code that reaps all children of this process may have reaped these already.
+// Code that reaps all children of this process may have reaped it already.
 void OutsideStacks::Forget() {
   limit_timer_.cancel();
   for (const auto& reading : readings_) {

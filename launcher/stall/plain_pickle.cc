@@ -10,7 +10,7 @@
 namespace hvd {
 namespace {
 
-// The opcodes that build plain values, by the names that Python's pickletools has for them.
+// The opcodes that build plain values, with the names of Python's pickletools.
 enum class Op : uint8_t {
   kMark = '(',
   kStop = '.',
@@ -246,7 +246,7 @@ Result<PlainPickle> PlainPickle::Parse(std::string_view bytes) {
   return PickleMachine(bytes).Run();
 }
 
-// Of two equal keys the later one counts, as in Python.
+// Of equal keys the last one counts, as in Python.
 const PlainPickle::Value& PlainPickle::Get(const Value& dict, std::string_view key) const {
   if (dict.kind != Kind::kDict) return values_[0];
   for (size_t i = dict.items.size(); i >= 2; i -= 2) {

@@ -26,7 +26,7 @@ constexpr off_t kMostKept = 1 << 20;
 constexpr size_t kMostOfFile = 64 * 1024;
 constexpr std::string_view kTarget = "/memfd:hvd-stacks";
 
-// The number may be that of any file by now.
+// The descriptor number may refer to any file by now.
 UniqueFd Open(pid_t pid, const StallBoard& board) {
   const std::string path =
       Format("/proc/{}/fd/{}", pid, board.stack_fd.load(std::memory_order_relaxed));
@@ -36,11 +36,11 @@ UniqueFd Open(pid_t pid, const StallBoard& board) {
   return UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
 }
 
-// The file in the memory of a worker into which its own handler writes the Python stacks of its
-// threads when a signal comes (stall_board.h). Read from outside.
+// The file in a worker's memory into which its own handler writes the Python stacks of its threads
+// on a signal (stall_board.h). Read from outside.
 
 // Asks the process for its stacks. Returns where they will begin in the file; -1: it has no such
-// handler, or does not let us see its file.
+// handler, or its file is not accessible.
 int64_t AskForStacks(pid_t pid, const StallBoard& board) {
   const auto signal = static_cast<int>(board.stack_signal.load(std::memory_order_acquire));
   // Without its handler the signal would end the process.
@@ -48,7 +48,7 @@ int64_t AskForStacks(pid_t pid, const StallBoard& board) {
   const UniqueFd file = Open(pid, board);
   struct stat info {};
   if (!file.valid() || ::fstat(file.get(), &info) != 0) return -1;
-  // It is written to at its end.
+  // The file is appended to.
   if (info.st_size > kMostKept && ::ftruncate(file.get(), 0) == 0) info.st_size = 0;
   return ::kill(pid, signal) == 0 ? info.st_size : -1;
 }
@@ -63,10 +63,10 @@ std::string ReadStacks(pid_t pid, const StallBoard& board, int64_t from) {
   return text;
 }
 
-// Waits of this length are rare in training, and each is told to the driver of an elastic job.
+// Waits of this length are rare in training; each is reported to the driver of an elastic job.
 constexpr Duration kLongWait = std::chrono::seconds(2);
 constexpr auto kLookEvery = std::chrono::milliseconds(250);
-// Long enough for a handler to write and for the use of the CPU to show.
+// Long enough for a handler to write and for CPU usage to show.
 constexpr auto kMeasured = std::chrono::milliseconds(200);
 
 bool IsStopped(const ThreadState& state) { return state.state == "T" || state.state == "t"; }
@@ -108,7 +108,7 @@ void RankExaminer::Look() {
   });
 }
 
-// A wait that ended although no collective finished was given up: it still counts as idle time.
+// A wait that ended without a finished collective was abandoned: it still counts as idle time.
 void RankExaminer::ReportIdle(uint64_t generation, Duration longest, uint64_t finished) {
   const uint64_t idle = longest >= kLongWait ? generation : 0;
   const bool given_up = idle == 0 && idle_generation_ == generation && finished == finished_;

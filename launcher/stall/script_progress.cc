@@ -31,13 +31,13 @@ void ScriptProgress::AddReading(ScriptReading reading, TimePoint now) {
     still_since_ = now;
   }
   readings_.emplace_back(now, std::move(reading));
-  // One that is at least half of the warning time old stays.
+  // Keeps one reading that is at least half of the warning time old.
   while (readings_.size() > 2 && now - readings_[1].first >= warning_ / 2) readings_.pop_front();
 }
 
 bool ScriptProgress::WantsStacks(TimePoint now) const {
   if (readings_.empty() || !IsSilent(now)) return false;
-  // A thread that has not woken up since is where it was.
+  // A thread that has not woken up since is still at the same place.
   if (call_ && sampled_ >= still_since_ && readings_.back().second.state != "R") return false;
   return !asked_ || now - sampled_ >= warning_;
 }
@@ -72,7 +72,7 @@ ScriptObservation ScriptProgress::Observe(uint32_t worker, TimePoint now) const 
   seen.still_ms = MsSince(still_since_, last_at);
   const auto window = static_cast<uint64_t>(std::max<int64_t>(MsSince(first_at, last_at), 1));
   const uint64_t ticks = Growth(first.cpu_ticks, last.cpu_ticks);
-  // Threads of libraries use a tick now and then.
+  // Library threads use a tick now and then.
   const uint64_t cpu_ms = ticks < kFewTicks ? 0 : ticks * 1000 / kTicksPerSecond;
   seen.cpu_permille = static_cast<uint32_t>(std::min<uint64_t>(cpu_ms * 1000 / window, 1'000'000));
   seen.bytes_moved = Growth(first.bytes_moved, last.bytes_moved);

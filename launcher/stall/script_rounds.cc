@@ -14,7 +14,8 @@ bool AreSilent(const std::vector<ScriptRank>& ranks, int64_t warning_ms) {
          });
 }
 
-// Each worker may have started a world of its own, whose ranks do not wait for those of others.
+// Each worker may have started a world of its own, whose ranks do not wait for those of other
+// workers.
 bool HaveNumbersOfOneWorld(const std::vector<ScriptRank>& ranks) {
   std::set<uint32_t> numbers;
   for (const ScriptRank& rank : ranks) numbers.insert(rank.rank);

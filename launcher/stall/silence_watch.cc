@@ -19,7 +19,7 @@
 namespace hvd {
 namespace {
 
-// One launcher's variables: the rank, and what tells its world from others.
+// The variables of one launcher: the rank, and what distinguishes its world from others.
 struct Names {
   std::string_view rank;
   std::array<std::string_view, 4> world;
@@ -72,11 +72,11 @@ namespace {
 
 constexpr Duration kShortestLook = std::chrono::milliseconds(250);
 constexpr Duration kLongestLook = std::chrono::seconds(5);
-// At one time.
+// At the same time.
 constexpr size_t kMostReaders = 8;
 constexpr Duration kReaderLimit = std::chrono::seconds(5);
 
-// Its processes have a library in memory whose collectives wait for other ranks.
+// Whether its processes have loaded a library whose collectives wait for other ranks.
 bool HasCollectives(pid_t pid) {
   const std::string maps = ReadProcFile(pid, "maps");
   const auto has = [&](std::string_view name) { return maps.find(name) != maps.npos; };
@@ -84,7 +84,7 @@ bool HasCollectives(pid_t pid) {
          has("/libmpi_abi.so") || has("/libnccl.so");
 }
 
-// The line of the source where the process is, as it sees the file.
+// The source line at which the process is, as the process sees the file.
 std::string SourceLineOf(pid_t pid, const PythonFrame& frame) {
   const std::string folder =
       Format("/proc/{}/{}/", pid, frame.file.starts_with('/') ? "root" : "cwd");
@@ -95,7 +95,7 @@ std::string SourceLineOf(pid_t pid, const PythonFrame& frame) {
   return source ? line : "";
 }
 
-// mpi4py is C, which Python's stacks end at.
+// mpi4py is written in C, where Python stacks end.
 ForeignCall CallOf(pid_t pid, const std::vector<PythonFrame>& frames) {
   ForeignCall call = ForeignCallIn(frames);
   const bool may_be_mpi = call.call.empty() && !frames.empty() &&
@@ -172,7 +172,7 @@ void SilenceWatch::Read(const Workers& workers, TimePoint now) {
   }
 }
 
-// The libraries are looked for when the stacks are wanted, since both cost something.
+// Checks for the libraries only when stacks are wanted, because both are costly.
 void SilenceWatch::ReadStacks(TimePoint now) {
   if (reading_stacks_) return;
   std::vector<Subject> wanted;

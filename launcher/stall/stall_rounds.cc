@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-// Of an agent, which needs 0.2 s for its answer.
+// Limit for an agent, which needs 0.2 s for its answer.
 constexpr Duration kAnswerLimit = std::chrono::seconds(1);
 
 }  // namespace
@@ -34,7 +34,7 @@ void StallRounds::AskAll(const Plan& plan, TimePoint now) {
 
 Status StallRounds::Handle(const Plan& plan, uint32_t host, const RanksExamined& answer) {
   for (const RankFacts& facts : answer.ranks) {
-    if (facts.in_world == 0) continue;  // of a slot without a rank now
+    if (facts.in_world == 0) continue;  // a slot that has no rank now
     if (facts.rank >= plan.ranks.size() || plan.ranks[facts.rank].host != host)
       return InvalidArgument(Format("its agent reported unknown rank {}", facts.rank));
   }

@@ -12,9 +12,9 @@ namespace hvd {
 namespace {
 
 constexpr uint8_t kAllreduceNumber = 0;  // HVD_ALLREDUCE
-// The warm-up of any usual job, and seconds of a script without steps.
+// Enough for the warm-up of any usual job, and for seconds of a script without steps.
 constexpr size_t kMostOperations = 100'000;
-constexpr double kFarOff = 0.2;  // the part by which a model may miss the steps that it was made of
+constexpr double kFarOff = 0.2;  // relative error allowed for a model on its own steps
 
 TraceActivity ActivityIn(const TraceRecord& record) {
   return static_cast<TraceActivity>(record.part & 0xff);
@@ -38,7 +38,7 @@ const TrainingStep& MiddleOf(std::vector<TrainingStep>& steps) {
 
 bool ExchangeMeter::full() const { return ended_ >= kMostOperations; }
 
-// The activities of an operation come one after the other, its end right after them.
+// The activities of an operation follow each other, and its end follows immediately.
 void ExchangeMeter::Add(std::span<const TraceRecord> records) {
   for (const TraceRecord& record : records) {
     if (!activities_.empty() && activities_.front().id != record.id) activities_.clear();
@@ -50,7 +50,7 @@ void ExchangeMeter::Add(std::span<const TraceRecord> records) {
   }
 }
 
-// Each activity lasts until the next. All tensors of an exchange tell of it: each is a part of a
+// Each activity lasts until the next. All tensors of an exchange record it: each is a part of a
 // sample.
 void ExchangeMeter::End(const TraceRecord& done) {
   ExchangeSample sample;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kTrialPoll = std::chrono::milliseconds(20);
 constexpr size_t kMostRecords = 8192;
-// A shorter window measures the clock of the machine.
+// A shorter window would measure the resolution of the clock.
 constexpr int64_t kShortestWindowNs = 50'000'000;
 constexpr size_t kMostRows = 5000;  // of the report
 constexpr double kMb = 1 << 20;
@@ -142,7 +142,7 @@ void JobTuner::Read() {
   }
 }
 
-// An earlier result counts only while the search has hardly begun: it is verified first.
+// An earlier result is used only while the search has hardly begun; it is verified first.
 void JobTuner::Recall() {
   recalled_ = true;
   if (tuner_->settled()) return;
@@ -159,15 +159,16 @@ TuningCase JobTuner::Case() const {
           HVD_VERSION, meter_.signature(), links_};
 }
 
-// Where a setting has an effect that can be predicted, rank 0 records every event until the search
-// begins: they show the cost of an exchange, and when tensors are ready.
+// If the effect of a setting can be predicted, rank 0 records every event until the search begins:
+// they show the cost of an exchange, and when tensors are ready.
 void JobTuner::BeginModel() {
   if (axes_[kFusionMb].pinned || settings_->warmup_windows == 0) return;
   exchanges_.emplace();
   ring_->Want(kTraceForTuner);
 }
 
-// The tuner searches in what the job does differently from the model; without one, in all of it.
+// The tuner models the difference between the job and the prediction; without a prediction, all of
+// it.
 void JobTuner::EndModel() {
   ring_->WantNoMore(kTraceForTuner);
   const double fusion_bytes = axes_[kFusionMb].initial * kMb;
@@ -216,7 +217,7 @@ void JobTuner::Log(const TuningRow& row) {
   if (!settings_->log_file.empty()) NoteLogged(AppendText(settings_->log_file, TextOf(row)));
 }
 
-// At once, so that a job that is too short for a window leaves a file, too.
+// Immediately, so that a job that is too short for a window leaves a file, too.
 void JobTuner::BeginLog() {
   if (settings_->log_file.empty() || std::exchange(log_begun_, true)) return;
   NoteLogged(BeginTuningLog(settings_->log_file, TuningHeader()));
@@ -249,7 +250,7 @@ std::string JobTuner::Outcome(const TuningResult& result) const {
          ")";
 }
 
-// A search without scores has found nothing out.
+// A search without scores has no result.
 void JobTuner::Remember(const TuningResult& result) {
   if (!settings_->memory || meter_.signature() == 0 || result.points == 0) return;
   const Status kept = memory_.Keep({

@@ -11,7 +11,7 @@
 namespace hvd {
 namespace {
 
-// In Mbit/s. Several links that are bonded have a sum, which falls into a class as well.
+// In Mbit/s. Bonded links have a sum, which also falls into a class.
 constexpr std::array<int64_t, 12> kUsual{100,    1000,   2500,    5000,    10'000,  25'000,
                                          40'000, 50'000, 100'000, 200'000, 400'000, 800'000};
 

@@ -8,8 +8,8 @@
 namespace hvd {
 namespace {
 
-// So often a name has to come before one is chosen; one with many bytes may come later, or was
-// there only once, at the beginning.
+// How often a name must occur before it is chosen; one with many bytes may come later, or occur
+// only once at the beginning.
 constexpr size_t kOften = 3, kOftenEnough = 20;
 constexpr size_t kMostNames = 100'000;
 
@@ -45,7 +45,7 @@ void StepMeter::Add(std::span<const TraceRecord> records, std::vector<TrainingSt
 }
 
 void StepMeter::Count(const TraceRecord& record) {
-  // The script goes on with other names, or never repeats one.
+  // The script continues with other names, or never repeats one.
   const bool gone = pivot_ != 0 && since_pivot_ > 3 * longest_ + 100;
   if (gone || names_.size() > kMostNames) *this = StepMeter();
   if (pivot_ != 0) return;

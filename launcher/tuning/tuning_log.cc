@@ -28,7 +28,7 @@ Status Write(const std::string& path, int flags, std::string_view text) {
 
 }  // namespace
 
-// The first seven are Horovod's; one that does not exist here has one value. Fusion in MB.
+// The first seven are Horovod's; those that do not exist here are constant. Fusion in MB.
 std::string TuningHeader() {
   return "hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,"
          "cycle_time_ms,tensor_fusion_threshold,score,chunk_kib,wait_spins,wait_yields,stripes,"
@@ -53,7 +53,7 @@ Status AppendText(const std::string& path, std::string_view text) {
 
 namespace {
 
-// Ranks count theirs from 1 upwards.
+// Ranks number theirs from 1 upwards.
 constexpr uint32_t kTrialId = std::numeric_limits<uint32_t>::max();
 
 uint32_t Microseconds(double ms) {

@@ -50,7 +50,7 @@ std::string TextOf(const RememberedTuning& found) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Throws where a part is missing, of another type or out of range.
+// Throws if a part is missing, has another type or is out of range.
 RememberedTuning Parsed(const std::string& text) {
   const Json json = Json::parse(text);
   RememberedTuning found;
@@ -116,7 +116,7 @@ Result<std::optional<RememberedTuning>> TuningMemory::Find(const TuningCase& of)
     return std::optional<RememberedTuning>();
   Result<RememberedTuning> found = ReadResult(path);
   if (!found.ok()) return found.status();
-  // Two cases with one id: as good as nothing.
+  // Two cases with the same id: treated as not found.
   if (found->of != of) return std::optional<RememberedTuning>();
   return std::optional<RememberedTuning>(std::move(*found));
 }

@@ -17,7 +17,7 @@ constexpr std::string_view kPage =
     ;
 constexpr size_t kSliceSteps = 32, kSurfaceSteps = 20;
 
-// `steps` + 1 values of an axis from end to end, evenly on its scale.
+// `steps` + 1 values of an axis from end to end, evenly spaced on its scale.
 std::vector<double> Sweep(const TuneAxis& axis, size_t steps) {
   std::vector<double> values;
   for (size_t i = 0; i <= steps; ++i) {
@@ -34,7 +34,7 @@ Json JsonOf(const Tuner::Expectation& expected) {
   return {{"mean", expected.mean}, {"deviation", expected.deviation}};
 }
 
-// How speed depends on one axis, the others being as in `point`.
+// How speed depends on one axis, with the others as in `point`.
 Json Slice(size_t axis, const std::vector<TuneAxis>& axes, const Tuner& tuner, TunePoint point) {
   Json slice = Json::array();
   for (const double value : Sweep(axes[axis], kSliceSteps)) {
@@ -62,7 +62,7 @@ Json AxesJson(const std::vector<TuneAxis>& axes, const Tuner& tuner, const TuneP
   return json;
 }
 
-// How speed depends on the first two axes that are tuned; null where there is one only.
+// How speed depends on the first two tuned axes; null if there is only one.
 Json Surface(const std::vector<TuneAxis>& axes, const Tuner& tuner, TunePoint point) {
   std::vector<size_t> free;
   for (size_t i = 0; i < axes.size(); ++i) {

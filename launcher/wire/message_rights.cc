@@ -22,7 +22,7 @@ class SpeakerCheck {
   template <typename Message>
   Status operator()(const Message& message) const {
     if constexpr (requires { message.rank; } && !std::is_same_v<Message, RelayOpen>) {
-      return Rank(message.rank);  // of a RelayOpen it is one of the other host
+      return Rank(message.rank);  // in a RelayOpen it is a rank of the other host
     } else if constexpr (std::is_same_v<Message, RanksJoined>) {
       return Spans(message.spans);
     } else if constexpr (std::is_same_v<Message, PutKey>) {
@@ -42,7 +42,7 @@ class SpeakerCheck {
     return InvalidArgument("its agent reported unknown rank " + Number(rank));
   }
 
-  // Nobody joins twice before the world begins.
+  // No rank joins twice before the world begins.
   Status Spans(const std::vector<RankSpan>& spans) const {
     uint64_t ranks = 0;
     for (const RankSpan& span : spans) {

@@ -39,7 +39,7 @@ class EnvFileParser {
   }
 
  private:
-  // `line` begins where rest_ does, but for blanks.
+  // `line` begins where rest_ does, after blanks.
   Result<GivenVariable> ParseVariable(std::string_view line) {
     size_t equals = line.find('=');
     std::string_view name = Trimmed(line.substr(0, equals));

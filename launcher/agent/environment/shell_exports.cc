@@ -7,7 +7,7 @@
 namespace hvd {
 namespace {
 
-// In single quotes, where only ' and, for fish, \ mean something.
+// In single quotes, in which only ' and, for fish, \ are special.
 std::string Literal(std::string_view text) {
   std::string quoted = "'";
   for (char c : text) {
@@ -22,7 +22,7 @@ std::string Literal(std::string_view text) {
   return quoted + "'";
 }
 
-// `folder` in front of a list that is separated by colons, from whose other places it goes.
+// Puts `folder` at the front of a colon-separated list and removes its other occurrences.
 std::string WithFirst(const std::string& folder, std::string_view list) {
   std::string with = folder;
   while (!list.empty()) {

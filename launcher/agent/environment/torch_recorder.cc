@@ -6,9 +6,9 @@ namespace hvd {
 namespace {
 
 constexpr TorchVersion kFirst{2, 5};
-// The first with names that are not those of NCCL. It warns of the older ones.
+// The first version with names other than NCCL's. It warns about the older names.
 constexpr TorchVersion kOwnNames{2, 8};
-// Operations of one process; PyTorch's own default since 2.7.
+// Operations recorded per process; PyTorch's own default since 2.7.
 constexpr const char* kEntries = "2000";
 
 constexpr const char* kSize = "TORCH_FR_BUFFER_SIZE";

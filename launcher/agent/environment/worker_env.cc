@@ -29,8 +29,8 @@ struct Variable {
 };
 using Variables = std::map<std::string, Variable, std::less<>>;
 
-// Why it is not inherited, or nullptr. It describes another job or slot, or the shell hvdrun was
-// started from.
+// Why a variable is not inherited, or nullptr: it describes another job or slot, or the shell from
+// which hvdrun was started.
 const char* WhyLeftOut(std::string_view name) {
   constexpr std::array<std::string_view, 26> kOtherSlot = {
       "HOROVOD_RANK",
@@ -68,8 +68,8 @@ const char* WhyLeftOut(std::string_view name) {
   return nullptr;
 }
 
-// The rank and size of the task as which hvdrun itself was started, by mpirun, jsrun and their
-// kin: a library that looks there would take every rank for this one.
+// The rank and size of the task as which hvdrun itself was started, by mpirun, jsrun and the like:
+// a library that reads them would take every rank for this one.
 bool IsOfOwnTask(std::string_view name) {
   if (name.starts_with("PMIX_MCA_")) return false;  // a parameter of the user's
   constexpr std::string_view kPrefixes[] = {"OMPI_COMM_WORLD_", "PMI_", "PMIX_", "JSM_",
@@ -91,7 +91,7 @@ void Set(Variables& variables, std::string_view entry, const char* why) {
 // with it rank 0 would expect the store of torchrun's agent at MASTER_ADDR and host none itself,
 // and every script would hang.
 void SetTorchrun(Variables& v, const StartJob& start, const Placement& p) {
-  // Every host has a local rank 0, so its place among those is the host's number.
+  // Every host has a local rank 0, so its index among those is the host's number.
   const Placement& first = start.policy.ranks_change == 0 ? start.ranks.slots[0] : p;
   v["GROUP_RANK"] = {std::to_string(first.cross_rank), kTorch};
   v["NODE_RANK"] = {std::to_string(first.cross_rank), kTorch};
@@ -112,7 +112,7 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
   v["HOROVOD_CROSS_SIZE"] = {std::to_string(p.cross_size), kSlot};
   v["HOROVOD_HOSTNAME"] = {start.host, kSlot};
   if (start.policy.ranks_change != 0) v["HOROVOD_ELASTIC"] = {"1", kSlot};
-  // Scripts look at these two to learn whether they run under a launcher.
+  // Scripts read these two to find out whether they run under a launcher.
   v["HOROVOD_CONTROLLER"] = {"gloo", kSlot};
   v["HOROVOD_CPU_OPERATIONS"] = {"gloo", kSlot};
   v["RANK"] = {std::to_string(p.rank), kTorch};
@@ -122,7 +122,7 @@ void SetSlot(Variables& v, const StartJob& start, const Placement& p) {
   SetTorchrun(v, start, p);
 }
 
-// Where they say which task of Slurm hvdrun itself is.
+// If the variables say which task of Slurm hvdrun itself is.
 void SetSlurmTask(Variables& v, const StartJob& start, const Placement& p) {
   const Placement& first = start.policy.ranks_change == 0 ? start.ranks.slots[0] : p;
   const std::pair<const char*, uint32_t> values[] = {{"SLURM_PROCID", p.rank},
@@ -134,7 +134,7 @@ void SetSlurmTask(Variables& v, const StartJob& start, const Placement& p) {
   }
 }
 
-// The variables of the login on this host, in place of those of hvdrun's.
+// The login variables of this host instead of those of hvdrun's host.
 void SetLogin(Variables& v, const HostLogin& login) {
   for (const std::string& name : login.absent) v.erase(name);
   for (const std::string& entry : login.variables) Set(v, entry, kLogin);
@@ -147,7 +147,7 @@ void SetMaster(Variables& v, const StartJob& start) {
                       "a free port; -x MASTER_PORT=... wins"};
 }
 
-// Left alone, Gloo asks the host's name for its address, which may be that of loopback.
+// By default Gloo resolves the host's name, which may give a loopback address.
 void SetInterface(Variables& v, const std::string& interface) {
   if (interface.empty()) return;
   for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
@@ -156,7 +156,7 @@ void SetInterface(Variables& v, const std::string& interface) {
   }
 }
 
-// Many ranks that each start a thread per core make the machine crawl.
+// Many ranks that each start a thread per core would slow down the machine.
 void SetThreads(Variables& v, const StartJob& start, uint32_t local_size,
                 const WorkerShare& share) {
   constexpr std::string_view kThreads = "OMP_NUM_THREADS";
@@ -171,7 +171,7 @@ void SetThreads(Variables& v, const StartJob& start, uint32_t local_size,
   }
 }
 
-// One line, whatever is in it.
+// The value on one line, whatever it contains.
 std::string OnOneLine(std::string_view value) {
   constexpr const char* kHex = "0123456789abcdef";
   std::string line;
@@ -188,7 +188,7 @@ std::string OnOneLine(std::string_view value) {
   return line;
 }
 
-// The variables that workers of stock Horovod read beside their slot. Gloo listens at one
+// The variables that workers of stock Horovod read besides their slot. Gloo listens on one
 // interface.
 void SetStock(Variables& v, const std::string& rendezvous, const std::string& interface) {
   const size_t colon = rendezvous.rfind(':');
@@ -199,7 +199,7 @@ void SetStock(Variables& v, const std::string& rendezvous, const std::string& in
     v.try_emplace(name, Variable{interface, "the interface at which ranks reach each other"});
 }
 
-// CUDA numbers GPUs by their speed unless it is told to do it as nvidia-smi does.
+// CUDA numbers GPUs by speed unless it is set to number them as nvidia-smi does.
 void SetGpu(Variables& v, const StartJob& start, const std::string& gpu) {
   constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
   const char* why =
@@ -210,7 +210,7 @@ void SetGpu(Variables& v, const StartJob& start, const std::string& gpu) {
                   Variable{"PCI_BUS_ID", "so that GPUs have the numbers of nvidia-smi"});
 }
 
-// A job without the check of stalls has none.
+// A job without stall detection has no recorder.
 void SetRecorder(Variables& v, const WorkerLink::Recorder& recorder, uint32_t worker) {
   if (recorder.folder.empty()) return;
   const std::string stem = RecorderStem(recorder.folder, worker);
@@ -221,7 +221,7 @@ void SetRecorder(Variables& v, const WorkerLink::Recorder& recorder, uint32_t wo
   }
 }
 
-// How a worker with our runtime finds its agent.
+// How a worker with hvdrun's runtime finds its agent.
 void SetAgent(Variables& v, const StartJob& start, uint32_t slot, const WorkerLink& link,
               const InstallPaths& paths) {
   v["HVD_AGENT"] = {link.agent_address, kAgent};
@@ -291,7 +291,7 @@ ExplainedEnvironment ExplainWorkerEnvironment(const StartJob& start, uint32_t sl
   } else {
     SetStock(v, start.meeting.rendezvous, link.interface);
   }
-  // Only where its mask does not tell: a command such as taskset may still narrow that of an
+  // Only if the mask does not show it: a command such as taskset may still narrow the mask of an
   // unbound worker.
   if (share.quota_cores > 0)
     v["HVD_HOST_CORES"] = {std::to_string(share.quota_cores),

@@ -23,7 +23,7 @@ std::vector<int> NodesOfGpus(const std::vector<std::string>& gpus,
     const std::optional<size_t> number = ParseWhole<size_t>(gpu);
     const auto device =
         number ? devices.begin() + static_cast<ptrdiff_t>(std::min(*number, devices.size()))
-               // CUDA takes the beginning of an identifier for it.
+               // CUDA accepts the beginning of an identifier.
                : std::ranges::find_if(devices, [&](const GpuDevice& one) {
                    return !gpu.empty() && one.uuid.starts_with(gpu);
                  });
@@ -37,7 +37,7 @@ size_t GpuAssignment::WorkersOn(size_t gpu) const {
       std::ranges::count_if(taken_, [&](const auto& entry) { return entry.second == gpu; }));
 }
 
-// A GPU whose node is not known is far from nothing.
+// A GPU whose node is unknown is far from nothing.
 bool GpuAssignment::IsFar(size_t gpu, const std::vector<int>& near) const {
   if (nodes_.empty() || near.empty() || nodes_[gpu] < 0) return false;
   return std::ranges::find(near, nodes_[gpu]) == near.end();

@@ -16,7 +16,7 @@ using nvml::Return;
 
 constexpr size_t kText = 96;
 
-// One loaded library. A function that it lacks answers kUnsupported.
+// A loaded library. Functions that it lacks return kUnsupported.
 class Library {
  public:
   explicit Library(void* handle) : handle_(handle) {}
@@ -154,7 +154,7 @@ std::string Listed(const std::vector<std::string>& list) {
 
 GpuReport AskNvml(const char* library) {
   GpuReport report;
-  // Never closed: the driver's libraries do not all stand that.
+  // Never closed: not all of the driver's libraries survive that.
   void* handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     report.trouble = Format("the driver's {} cannot be loaded: {}", library, ::dlerror());

@@ -54,8 +54,8 @@ ConnectivityProbed ConnectivityProbe::Prove() {
   if (!mesh.ok()) return {mesh.status().message(), {}, {}};
   mesh_ = std::move(*mesh);
 
-  // This proves the way from here alone. The way back is another connection, and the other host's
-  // to prove.
+  // This proves only the route from here. The route back is another connection, which the other
+  // host proves.
   std::array<std::byte, 1> word{};
   std::vector<MeshHandle> words;
   for (uint32_t other : question_.others) words.push_back(mesh_->Send(other, kHello, word));

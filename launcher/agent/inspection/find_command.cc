@@ -32,7 +32,7 @@ std::string RealPath(const std::string& path) {
   return ::realpath(path.c_str(), real) != nullptr ? real : "";
 }
 
-// "3.11" at the head of "3.11.2"; empty when there are no two numbers.
+// "3.11" from "3.11.2"; empty if there are not two numbers.
 std::string MajorMinor(std::string_view text) {
   size_t dot = text.find_first_not_of(kDigits);
   if (dot == 0 || dot == std::string_view::npos || text[dot] != '.') return "";
@@ -52,7 +52,7 @@ CommandFacts LookForCommand(const std::string& program, const std::string& path,
   if (found.path.empty()) return facts;
   facts.real = RealPath(found.path);
   if (!LooksLikePython(program) && !LooksLikePython(facts.real)) return facts;
-  // A virtual environment's python is a link in its bin, beside whose folder pyvenv.cfg lies.
+  // The python of a virtual environment is a link in its bin; pyvenv.cfg is beside that folder.
   facts.version =
       PythonVersion(facts.real, ReadSmallFile(FolderOf(FolderOf(found.path)) + "/pyvenv.cfg"));
   return facts;

@@ -47,7 +47,7 @@ namespace fs = std::filesystem;
 constexpr Duration kProgramLimit = std::chrono::seconds(8);
 constexpr size_t kMaxOutput = 64 * 1024;
 
-// Imports nothing of the user's: the installed packages are read from the metadata.
+// Imports none of the user's packages: their versions come from the metadata.
 constexpr const char* kScript = R"(
 import sys
 del sys.path[:1]
@@ -75,10 +75,10 @@ except Exception:
     pass
 )";
 
-// In one line: a value never makes a line of its own.
+// Prints one line; a value cannot add lines.
 void PrintFact(const std::string& key, const std::string& value) {
   std::string line = key + "=" + Printable(value, kMaxShownPath) + "\n";
-  if (!WriteAll(STDOUT_FILENO, line)) ::_exit(1);  // nobody listens any more
+  if (!WriteAll(STDOUT_FILENO, line)) ::_exit(1);  // the reader is gone
 }
 
 void ReportAll(const std::vector<std::string>& facts) {
@@ -174,8 +174,8 @@ void ReportMachine() {
   ReportLimit("nproc", RLIMIT_NPROC);
 }
 
-// systemd-logind ends what a user left behind, once his last session is over, unless he lingers.
-// Without it nobody does.
+// systemd-logind ends a user's remaining processes after the last session has ended, unless the
+// user lingers. Without logind nothing does.
 void ReportLogind() {
   std::error_code error;
   if (!fs::exists("/run/systemd/seats", error)) return;
@@ -195,7 +195,7 @@ void ReportLogind() {
   PrintFact("logind.linger", linger ? "yes" : "no");
 }
 
-// Asked of this process's own network: /sys may show that of another one. 0: not known.
+// From this process's own network namespace: /sys may show another one. 0: unknown.
 int MtuOf(const std::string& interface) {
   UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -262,7 +262,7 @@ void ExamineHere(const std::string& directory, const std::string& interpreter) {
   ReportDisk("shm", "/dev/shm");
   ReportDisk("tmp", "/tmp");
   ReportDevices();
-  // From here on a file server may be asked.
+  // The facts from here on may require a file server.
   if (const passwd* user = ::getpwuid(::getuid()); user != nullptr)
     ReportDisk("home", user->pw_dir);
   struct stat info {};

@@ -87,7 +87,7 @@ void HostQuestions::StopProbes() {
 
 namespace {
 
-constexpr size_t kMostBytes = 256 * 1024;  // nobody has that much to say
+constexpr size_t kMostBytes = 256 * 1024;  // more than any host reports
 
 std::vector<std::string> EnvironmentFor(const ExamineHost& question, const std::string& job_id) {
   std::vector<std::string> environment;
@@ -134,8 +134,8 @@ void ExamineChild::Read() {
                           });
 }
 
-// A child that has said everything ends by itself, and is perhaps reaped: its number may be that of
-// another process.
+// A child that has printed everything exits by itself and may have been reaped: its pid may belong
+// to another process.
 void ExamineChild::Finish() {
   if (!done_) return;
   limit_.cancel();

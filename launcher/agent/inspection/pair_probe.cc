@@ -22,7 +22,7 @@ constexpr size_t kFirstBurst = size_t{64} << 10;
 constexpr size_t kLastBurst = size_t{16} << 20;
 constexpr int kRoundTrips = 21;
 
-// A word on the way: that many bytes follow, or one of these.
+// A control word on the connection: the number of bytes that follow, or one of these.
 using Word = uint64_t;
 constexpr Word kEcho = 0;
 constexpr Word kOver = ~Word{0};
@@ -79,7 +79,7 @@ class Conversation {
     return Send(kOver, "does not answer");
   }
 
-  // Does what the leader wants, until it is over.
+  // Executes the leader's commands until the measurement is over.
   bool Follow() {
     bytes_.resize(kLastBurst);
     while (true) {

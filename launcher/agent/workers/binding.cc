@@ -39,7 +39,7 @@ std::vector<int> AllowedNumbers() {
   return numbers;
 }
 
-// CPU to NUMA node; empty on a machine that has no such folder.
+// CPU to NUMA node; empty if the machine has no such folder.
 std::map<int, int> Nodes(const std::string& sys) {
   std::map<int, int> node_of;
   std::error_code error;
@@ -54,7 +54,7 @@ std::map<int, int> Nodes(const std::string& sys) {
   return node_of;
 }
 
-// CPUs that belong together, in order.
+// Groups of CPUs that belong together, in order.
 template <typename Key>
 std::vector<std::vector<int>> Groups(const std::vector<Cpu>& cpus, Key key) {
   std::map<decltype(key(cpus[0])), std::vector<int>> groups;
@@ -86,7 +86,7 @@ std::vector<Cpu> DescribeCpus(const std::vector<int>& numbers, const std::string
   for (int number : numbers) {
     std::string topology = Format("{}/devices/system/cpu/cpu{}/topology/", sys, number);
     auto node = node_of.find(number);
-    // Without a topology each CPU is a core of its own.
+    // Without a known topology each CPU counts as a core.
     bool known = std::filesystem::exists(topology + "core_id");
     cpus.push_back({number, node == node_of.end() ? 0 : node->second,
                     NumberIn(topology + "physical_package_id"),

@@ -26,8 +26,7 @@ std::vector<std::string_view> WordsOf(std::string_view line) {
   }
 }
 
-// As the tables write it: each 32 bits in the order of this machine. Empty if it is not a numeric
-// address.
+// The address as in the tables: 32-bit groups in host byte order. Empty if it is not numeric.
 std::string TableText(const std::string& address) {
   in6_addr bytes{};
   const bool is_v4 = ::inet_pton(AF_INET, address.c_str(), &bytes) == 1;
@@ -39,7 +38,7 @@ std::string TableText(const std::string& address) {
   return text;
 }
 
-// Of both tables: that of IPv6 has IPv4 addresses behind this.
+// Compares addresses of both tables: in the IPv6 table, IPv4 addresses have a prefix.
 bool IsThere(std::string_view at, std::string_view wanted) {
   constexpr std::string_view kMapped = "0000000000000000FFFF0000";
   return at == wanted || (at.starts_with(kMapped) && at.substr(kMapped.size()) == wanted);

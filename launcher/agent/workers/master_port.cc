@@ -34,7 +34,7 @@ void MasterPort::LookForListener(const StartJob& start, TimePoint now) {
   send_(*stranger_);
 }
 
-// The first look that finds the server may find a rank connected to it.
+// The first check that finds the server may already find a rank connected to it.
 void MasterPort::Look(const StartJob& start, TimePoint now) {
   if (watched_until_) LookForListener(start, now);
   if (!stranger_ || start.ranks.slots.empty()) return;

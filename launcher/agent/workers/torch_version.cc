@@ -15,10 +15,10 @@ namespace fs = std::filesystem;
 
 bool IsPython(const fs::path& program) { return program.filename().string().starts_with("python"); }
 
-// The interpreter that the first line of a script names; empty: it names none.
+// The interpreter named by the first line of a script; empty: none.
 std::string InterpreterOf(const fs::path& script, const std::string& path) {
   std::error_code error;
-  constexpr uint64_t kMostBytes = 1024 * 1024;  // a script is small, and a program may be large
+  constexpr uint64_t kMostBytes = 1024 * 1024;  // scripts are small; programs may be large
   const uint64_t size = fs::file_size(script, error);
   if (error || size > kMostBytes) return "";
   const std::string text = ReadSmallFile(script.string());

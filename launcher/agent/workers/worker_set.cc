@@ -19,7 +19,7 @@
 namespace hvd {
 namespace {
 
-// The variables of the launcher in whose place the worker is, beside those of hvdrun.
+// Adds the variables of the launcher in whose place the worker runs to those of hvdrun.
 WorkerLink LinkFrom(WorkerLink link, const Place* place, const std::vector<std::string>& driver) {
   if (place == nullptr) return link;
   link.launcher_environment = VariablesOfLauncher(place->environment, driver, {});
@@ -27,7 +27,7 @@ WorkerLink LinkFrom(WorkerLink link, const Place* place, const std::vector<std::
   return link;
 }
 
-// A file without a name, of this memory.
+// An anonymous file in memory.
 Result<UniqueFd> FileOf(std::string_view bytes) {
   Result<UniqueFd> file = CreateSharedMemory("hvd-function", bytes.size());
   if (!file.ok()) return file.status();
@@ -85,7 +85,7 @@ void WorkerSet::WarnOfGpus(size_t count) {
                                     start_.ranks.slots.size())});
 }
 
-// The next one of `start_`.
+// Adds the next slot of `start_`.
 void WorkerSet::AddSlot() {
   const auto slot = static_cast<uint32_t>(slots_.size());
   slots_.emplace_back();
@@ -108,7 +108,7 @@ void WorkerSet::Start(const WorkerLink& link, const InstallPaths& paths, UniqueF
   user_stdin_.Reset();  // rank 0 alone has it now
 }
 
-// Its pages are reserved by the worker that needs them.
+// Its pages are allocated by the worker that needs them.
 void WorkerSet::OpenCommits() {
   Result<UniqueFd> memory =
       CreateSharedMemory("hvd-commits", static_cast<size_t>(start_.limits.commit_bytes));
@@ -142,8 +142,8 @@ void WorkerSet::Add(const AddWorkers& more) {
   }
 }
 
-// Where workers of stock Horovod listen: at the address that was proven to the other hosts, else at
-// the one from which this host speaks to the rendezvous.
+// The interface at which workers of stock Horovod listen: with the address that was proven to the
+// other hosts, else the one from which this host reaches the rendezvous.
 void WorkerSet::FindInterface() {
   const bool proven = start_.policy.ranks_change == 0 && !link_.interface.empty();
   if (start_.meeting.rendezvous.empty() || proven) return;
@@ -174,7 +174,7 @@ void WorkerSet::StartWorker(uint32_t slot) {
   const std::vector<int>& cpus = cpus_.Of(slot);
   const WorkerLink link = LinkFrom(link_, place, start_.program.environment);
   WorkerShare share = cpus_.ShareOf(slot);
-  // A launcher that gave its process a GPU knows better.
+  // A launcher that chose a GPU for its process takes precedence.
   if (!ChosenGpus(link.launcher_environment))
     share.gpu = gpus_.Acquire(slot, start_.ranks.slots[slot].local_rank, cpus_.NodesOf(slot));
   SpawnRequest request{start_.program.argv, WorkerEnvironment(start_, slot, link, paths_, share),

@@ -31,7 +31,7 @@ bool AllThreadsBlock(pid_t pid, int signal) {
   return any && !error;
 }
 
-// Nothing unless it is `worker` or below it.
+// Empty unless the rank is `worker` or below it.
 std::vector<ProcessInfo> PathTo(pid_t rank, pid_t worker, const std::vector<ProcessInfo>& all) {
   std::vector<ProcessInfo> path;
   for (pid_t pid = rank; path.size() < all.size();) {
@@ -110,7 +110,7 @@ void WorkerSignals::Handle(const SignalWorkers& message) {
   SignalAll(message.signal);
 }
 
-// A worker that is ended takes with it what it has started.
+// Ending a worker also ends the processes that it has started.
 void WorkerSignals::Handle(const SignalWorker& message) {
   const std::optional<uint32_t> slot = workers_.SlotOf(message.rank);
   if (!slot || !workers_.running(*slot)) return;
@@ -129,7 +129,7 @@ void WorkerSignals::SignalAll(int signal) {
     for (const ProcessInfo& process : DescendantsOf(::getpid(), ListProcesses()))
       SignalProcess(process, signal);
   } else {
-    SignalAll(SIGCONT);  // a process that is stopped gets no other signal
+    SignalAll(SIGCONT);  // a stopped process receives no other signal
   }
 }
 

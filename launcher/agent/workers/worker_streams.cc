@@ -10,7 +10,7 @@
 namespace hvd {
 namespace {
 
-// A line without an end that a person may have to answer (a prompt) is shown after this time.
+// Delay after which an unfinished line that may be a prompt is shown.
 constexpr auto kPromptWait = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -74,7 +74,7 @@ void StdinFeeder::Feed(std::string_view bytes) {
 
 void StdinFeeder::Push(const std::shared_ptr<Pipe>& pipe) {
   size_t written = 0;
-  bool reads = true;  // somebody does
+  bool reads = true;  // at least one process does
   while (written < pipe->pending.size() && !pipe->waiting && reads) {
     ssize_t n = ::write(pipe->end.native_handle(), pipe->pending.data() + written,
                         pipe->pending.size() - written);
@@ -99,8 +99,8 @@ void StdinFeeder::Push(const std::shared_ptr<Pipe>& pipe) {
   pipe->end.close();
 }
 
-// Once nobody reads, nothing is reported as taken, so that the driver reads no more: input without
-// an end would flow as fast as it comes, to the end of the job and beyond.
+// Once no worker reads, reports nothing, so that the driver reads no more: endless input would
+// otherwise be read until the end of the job and beyond.
 void StdinFeeder::ReportTaken() {
   size_t pending = 0;
   bool any_open = false;

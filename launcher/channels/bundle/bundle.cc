@@ -30,7 +30,7 @@ std::string Sha256Hex(std::string_view bytes) {
 
 namespace {
 
-// `count` bytes at `offset`, if they are all there.
+// `count` bytes at `offset`, if all of them exist.
 std::optional<std::string_view> Part(std::string_view bytes, uint64_t offset, uint64_t count) {
   if (offset > bytes.size() || count > bytes.size() - offset) return std::nullopt;
   return bytes.substr(offset, count);
@@ -47,7 +47,7 @@ std::optional<T> At(std::string_view bytes, uint64_t offset) {
 
 constexpr uint64_t Padded(uint64_t size) { return (size + 3) & ~uint64_t{3}; }
 
-// In a segment of notes; empty when there is none.
+// The build id in a segment of notes; empty if there is none.
 std::string BuildIdIn(std::string_view notes) {
   constexpr std::string_view kOwner("GNU\0", 4);
   while (std::optional<Elf64_Nhdr> note = At<Elf64_Nhdr>(notes, 0)) {
@@ -92,16 +92,16 @@ constexpr const char* kStacks = "bin/py-spy";  // pip puts it there with hvdrun[
 const std::string kLibraries = HVD_LIBDIR "/";
 const std::string kPackage = kLibraries + "hvdrun/python/horovod/";
 constexpr const char* kLibrariesOfWheel = "lib/";    // in its package
-constexpr const char* kTime = "--mtime=@315532800";  // 1980: tar warns of earlier files
+constexpr const char* kTime = "--mtime=@315532800";  // 1980: tar warns about earlier times
 
 struct BundledFile {
-  std::string path;  // in the bundle, which is laid out as an installed tree is
+  std::string path;  // in the bundle, whose layout is that of an installed tree
   std::string folder;
   std::string name;  // in the folder
   std::string from() const { return folder + "/" + name; }
 };
 
-// A file in memory while it is looked at; pages that nobody looks at are not read.
+// A memory-mapped file; pages that are not read are not loaded.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path) {
@@ -137,7 +137,7 @@ class MappedFile {
   int error_ = 0;
 };
 
-// In the order of their names, so that equal installations have equal bundles.
+// Sorted by name, so that equal installations have equal bundles.
 Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
   const InstallPaths paths = PathsBeside(executable);
   const fs::path program = executable;
@@ -169,13 +169,13 @@ Result<std::vector<BundledFile>> FilesOf(const std::string& executable) {
   return files;
 }
 
-// The name that tells this file from that of another build.
+// The identity that distinguishes this file from that of another build.
 Result<std::string> NameOf(const BundledFile& file) {
   MappedFile mapped(file.from());
   if (mapped.error() != 0)
     return SystemError(Printable(file.from(), kMaxShownPath) + " cannot be read", mapped.error());
   if (file.path.ends_with(".py")) return Sha256Hex(mapped.bytes());
-  // It has no build id, and a hash over it would take longer than all else.
+  // It has no build id, and hashing it would take longer than everything else.
   if (file.path == kStacks) return std::to_string(mapped.bytes().size());
   Result<std::string> build_id = ElfBuildId(mapped.bytes());
   if (!build_id.ok())
@@ -206,7 +206,7 @@ Result<std::vector<std::string>> BundleCommand(const std::string& executable, Pa
   // Equal installations have equal bundles.
   argv.insert(argv.end(), {"--format=ustar", "--dereference", "--sort=name", kTime, "--owner=0",
                            "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"});
-  // All files are named within three folders, wherever those lie.
+  // All files are named relative to three folders, wherever those are.
   argv.push_back("--transform=s,^," + kPackage + ",;s,^" + kPackage + "hvdrun$," + kProgram +
                  ",;s,^" + kPackage + "py-spy$," + kStacks + ",;s,^" + kPackage +
                  "\\(libhvd[^/]*\\.so\\)$," + kLibraries + "\\1,");

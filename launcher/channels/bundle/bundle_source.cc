@@ -18,7 +18,7 @@ Status CannotPack(const std::string& reason) {
                   "; install GNU tar and gzip here, or install hvdrun there");
 }
 
-// Empty when tar has done all of it.
+// The error of a run of tar; an empty reason if it succeeded.
 ChannelEnd ReadTarEnd(const CommandEnd& end) {
   ChannelEnd read;
   if (end.wait_status == 0) return read;

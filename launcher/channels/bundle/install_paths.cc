@@ -16,7 +16,7 @@ struct Wheel {
   fs::file_time_type installed;
 };
 
-// Makes `found` the package in `packages` if there is one that is newer.
+// Sets `found` to the package in `packages` if there is one and it is newer.
 void Consider(const fs::path& packages, Wheel* found) {
   std::error_code error;
   const fs::path libraries = packages / "horovod" / "lib";
@@ -66,7 +66,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder of the libraries in a wheel's package; empty: this is no wheel.
+// The folder of the libraries in a wheel's package; empty: not a wheel.
 fs::path LibrariesOfWheel(const InstallPaths& paths) {
   const fs::path libraries = fs::path(paths.runtime).parent_path();
   return libraries / "python" == fs::path(paths.python) ? libraries : fs::path();
@@ -77,7 +77,7 @@ fs::path LibrariesOfWheel(const InstallPaths& paths) {
 std::string PackageSources(const InstallPaths& paths) {
   const fs::path libraries = LibrariesOfWheel(paths);
   if (libraries.empty()) return paths.python + "/horovod";
-  // Of an editable installation the sources lie elsewhere: a line of a file says where.
+  // In an editable installation the sources are elsewhere; this file names the folder.
   std::ifstream file(libraries / "sources");
   std::string sources;
   return std::getline(file, sources) && !sources.empty() ? sources

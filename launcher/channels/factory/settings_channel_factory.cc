@@ -23,7 +23,7 @@
 namespace hvd {
 namespace {
 
-// The agent on this machine is this very program, whatever lies at its path by now.
+// The agent on this machine is this very program, even if its file has been replaced.
 constexpr const char* kSelf = "/proc/self/exe";
 constexpr uint32_t kConnectSeconds = 10;  // of the ssh program; the stages have limits of their own
 
@@ -32,7 +32,7 @@ std::string MachineHere() {
   return ::uname(&names) == 0 ? names.machine : "";
 }
 
-// The names of these are one word of a command, which has at most 128 KiB.
+// The names of these hosts are one argument of a command, which has at most 128 KiB.
 constexpr uint32_t kMostHostsOfStep = 1000;
 
 SrunNode NodeOf(const std::string& name) {
@@ -115,7 +115,7 @@ void SettingsChannelFactory::Add(const std::vector<HostSlots>& hosts) {
     if (step) *step += first_step_;
     step_of_.push_back(step);
   }
-  // No later host joins a step that has begun.
+  // Hosts added later do not join a step that has begun.
   for (const std::optional<uint32_t>& step : step_of_) {
     if (step) first_step_ = std::max(first_step_, *step + 1);
   }
@@ -232,7 +232,7 @@ AgentStepOptions SettingsChannelFactory::StepOptions(std::optional<uint32_t> com
   return options;
 }
 
-// The interfaces of the settings are those of the hosts; this machine may have others.
+// The interfaces in the settings are those of the hosts; this machine may have others.
 Result<MeshListener> SettingsChannelFactory::Listen() const {
   ListenHints hints{{}, dial_.first_port, dial_.last_port};
   if (Result<std::vector<std::string>> here = AddressesOfInterfaces(dial_.interfaces); here.ok())

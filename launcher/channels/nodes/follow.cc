@@ -46,7 +46,7 @@ constexpr size_t kMostAtOnce = 64 * 1024;
 // A connection to node 0: waits for an order, then carries the stream of its command.
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
-  // Once, the order; nothing: the connection is of no more use.
+  // Called once with the order; nothing: the connection is of no further use.
   using OnOrder = std::function<void(const std::optional<NodeOrder>& order)>;
 
   Connection(asio::io_context& io, SealedLine line, OnOrder on_order)
@@ -77,7 +77,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     UniqueFd ours(pair[0]), theirs(pair[1]);
     std::vector<std::string> environment;
     for (const auto& [name, value] : AllEnv()) environment.push_back(name + "=" + value);
-    // It ends with its stream, as under sshd: an agent has ranks to end first.
+    // The command ends with its stream, as under sshd: an agent must end its ranks first.
     const SpawnOutcome child =
         SpawnProgram({{"/bin/sh", "-c", command}, environment, "/"},
                      {theirs.get(), theirs.get(), STDERR_FILENO, /*dies_with_us=*/false});
@@ -112,7 +112,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     to_child_ = std::move(plain);
     asio::async_write(child_, asio::buffer(to_child_),
                       [self = shared_from_this()](const asio::error_code&, size_t) {
-                        self->ReadSocket();  // what a program that has ended does not read is lost
+                        self->ReadSocket();  // input not read by then is lost
                       });
   }
   void EndOfSocket() {
@@ -241,7 +241,7 @@ class Follower final : private MeshConnectorOwner {
     waiting_ = connection;
     connection->Start();
   }
-  // Node 0 may go without a word, with its host.
+  // Detects that node 0's host is gone.
   static void KeepAlive(int socket) {
     const int on = 1, idle = 15, interval = 5, count = 3;
     ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -276,7 +276,7 @@ class Follower final : private MeshConnectorOwner {
       WaitForSignal();
     });
   }
-  // Of its children, and of those that were left to it.
+  // Reaps its children and adopted orphans.
   void Reap() {
     int status = 0;
     for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -288,14 +288,14 @@ class Follower final : private MeshConnectorOwner {
     if (running_.empty()) last_contact_ = clock_.Now();
     if (over_ && running_.empty()) io_.stop();
   }
-  // SIGTERM to an agent of an elastic job has its ranks leave after their step.
+  // SIGTERM to an agent of an elastic job makes its ranks leave after their step.
   void Stop(int signal) {
     for (const auto& connection : running_) ::kill(-connection->pid(), signal);
     const bool again = over_;
     End(128 + signal);
     if (again) io_.stop();
   }
-  // Once the commands are over.
+  // Ends with this code once the commands are over.
   void End(int code) {
     code_ = code;
     over_ = true;

@@ -19,11 +19,11 @@ namespace {
 constexpr Duration kHandshakeLimit = std::chrono::seconds(10);
 // From the close of a channel to the end of its connection: the agent ends its workers first.
 constexpr Duration kCloseLimit = std::chrono::seconds(4);
-// Until its owner hears why a channel waits.
+// Delay after which the owner is informed why a channel waits.
 constexpr Duration kFirstTrouble = std::chrono::seconds(1);
 constexpr int kSendLimitMs = 2000;
 
-// A few bytes into a socket whose buffer is empty.
+// Sends a few bytes to a socket whose buffer is empty.
 void SendAll(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -132,7 +132,7 @@ class NodeDoor::Channel final : public HostChannel {
   void End(const ChannelEnd& end) {
     if (!reported_) EndLater(end);
   }
-  // Waits no more.
+  // Stops waiting.
   void Forget() {
     later_.Cancel();
     const auto taker = door_->takers_.find(node_);

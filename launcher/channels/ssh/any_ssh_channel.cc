@@ -8,7 +8,7 @@
 
 namespace hvd {
 
-// Outlives the channel while something of it is in the queue.
+// Outlives the channel while its handlers are queued.
 class AnySshChannel::Choice final : public ChannelObserver,
                                     public std::enable_shared_from_this<Choice> {
  public:
@@ -48,7 +48,7 @@ class AnySshChannel::Choice final : public ChannelObserver,
   }
 
   void OnStage(ChannelStage stage) override {
-    // Asking for the configuration has begun it already.
+    // The request for the configuration has already begun this stage.
     bool begun = stage == ChannelStage::kResolve && std::exchange(resolving_, true);
     if (observer_ != nullptr && !begun) observer_->OnStage(stage);
   }
@@ -64,7 +64,7 @@ class AnySshChannel::Choice final : public ChannelObserver,
   void OnEnd(const ChannelEnd& end) override {
     std::string why = libssh2_ != nullptr ? std::exchange(libssh2_, nullptr)->ssh_might() : "";
     if (why.empty() || closed_) return EndLater(end);
-    // We are in a call of the inner channel, so it goes later.
+    // Called from the inner channel, so it is destroyed later.
     asio::post(hub_->io(), [self = shared_from_this(), why] { self->OpenProgram(why); });
   }
 
@@ -88,7 +88,7 @@ class AnySshChannel::Choice final : public ChannelObserver,
   void OpenInner(std::unique_ptr<HostChannel> channel) {
     inner_ = std::move(channel);
     inner_->Open(*this);
-    // A write that was held back until now is tried again, and then waits inside.
+    // Retries a write that was held back; it may then wait inside.
     if (std::exchange(want_writable_, false)) OnWritable();
   }
   void EndLater(const ChannelEnd& end) {

@@ -13,13 +13,13 @@ namespace {
 
 constexpr const char* kSystemFolder = "/etc/ssh/";
 
-// ssh takes the home of the user's entry, whatever HOME says.
+// ssh uses the home directory of the user's passwd entry, whatever HOME is.
 std::string HomeOfUser() {
   const passwd* entry = ::getpwuid(::getuid());
   return entry == nullptr ? "" : std::string(entry->pw_dir) + "/";
 }
 
-// As ssh does: relative names lie beside the file that is read.
+// Like ssh: relative names are relative to the file that is read.
 SshConfigChoices::Include IncludeFrom(std::string folder) {
   return [folder = std::move(folder)](
              const std::string& pattern) -> std::optional<std::vector<std::string>> {
@@ -69,8 +69,8 @@ const SshConfigChoices& ConfigAnswers::ChoicesIn(const std::string& config_file)
 
 void ConfigAnswers::Get(const SshHost& host, const Ask& ask, OnAnswer done) {
   const std::optional<std::string> choices = ChoicesIn(host.config_file).KeyOf(host.name);
-  // Messages that are not known to be for others are kept for this one: a host may be tried again
-  // and again.
+  // Answers that may not apply to other hosts are kept for this one: a host may be tried
+  // repeatedly.
   const std::string key = KeyFor(host, choices ? *choices : "only " + host.name);
   auto [entry, is_new] = shared_.try_emplace(key);
   Shared& shared = entry->second;

@@ -59,7 +59,7 @@ LookupResult Ask(const Question& question) {
 
 }  // namespace
 
-// The state that the threads may touch, which outlives the rest.
+// State shared with the threads, which outlives this object.
 struct NameLookup::Shared {
   Mutex mutex;
   std::deque<Question> questions HVD_GUARDED_BY(mutex);

@@ -7,7 +7,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// An empty list in the configuration: it was not said (an older ssh), and all will do.
+// An empty list in the configuration means that it was not printed (an older ssh); then all are
+// allowed.
 Names Allowed(const Names& configured, const Names& known) {
   if (configured.empty()) return known;
   Names allowed;
@@ -29,7 +30,7 @@ const SshAlgorithms& AlgorithmsWeKnow() {
                        "ecdh-sha2-nistp384", "ecdh-sha2-nistp521",
                        "diffie-hellman-group-exchange-sha256", "diffie-hellman-group16-sha512",
                        "diffie-hellman-group18-sha512", "diffie-hellman-group14-sha256"},
-      // Not RSA: libssh2 knows it with SHA-1 only.
+      // Not RSA: libssh2 supports it with SHA-1 only.
       .host_keys = {"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384",
                     "ecdsa-sha2-nistp521"},
       .ciphers = {"aes128-ctr", "aes192-ctr", "aes256-ctr"},

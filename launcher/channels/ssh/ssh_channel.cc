@@ -39,7 +39,7 @@ int64_t SecondsIn(Duration duration) {
 
 }  // namespace
 
-// Lives as long as something of it is under way.
+// Lives as long as one of its operations is pending.
 class SshChannel::Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<SshHub> hub, SshRequest request)
@@ -58,7 +58,7 @@ class SshChannel::Connection : public std::enable_shared_from_this<Connection> {
   }
   void Forget() {
     observer_ = nullptr;
-    if (!over_) dialer_.LeaveGate();  // also where the io_context does not run any more
+    if (!over_) dialer_.LeaveGate();  // even if the io_context no longer runs
     Abort("its channel is gone");
   }
   const std::string& ssh_might() const { return ssh_might_; }
@@ -102,9 +102,9 @@ class SshChannel::Connection : public std::enable_shared_from_this<Connection> {
   std::string ssh_might_;
 
   std::unique_ptr<BytePump> pump_;
-  std::vector<std::unique_ptr<BytePump>> old_pumps_;  // their handlers may still be in the queue
+  std::vector<std::unique_ptr<BytePump>> old_pumps_;  // their handlers may still be queued
   std::unique_ptr<SshSession> session_;
-  bool fresh_ = false;  // something came
+  bool fresh_ = false;  // bytes arrived
   int lost_ = 0;        // errno
   int fd_ = -1;         // the pump's
 
@@ -168,8 +168,8 @@ asio::awaitable<void> SshChannel::Connection::Run() {
   co_await Finish();
 }
 
-// From its name to a host that proved to be the right one. Where the server has too many at its
-// connection, all over again.
+// Connects from the name to a verified host. Starts over if the server refuses because it has too
+// many connections.
 asio::awaitable<bool> SshChannel::Connection::Reach() {
   RefusalPatience patience;
   if (!co_await dialer_.Resolve()) co_return false;
@@ -195,7 +195,7 @@ void SshChannel::Connection::Attach(UniqueFd socket) {
   lost_ = 0;
   UniqueFd also(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
   fd_ = socket.get();
-  // No owner in the handlers: pumps are kept until nothing of them can be in the queue any more.
+  // The handlers hold no owner: pumps are kept until none of their handlers can be queued.
   pump_ = std::make_unique<BytePump>(hub_->io(), std::move(socket), std::move(also),
                                      BytePumpHandlers{[this](std::string_view bytes) {
                                                         session_->Feed(bytes);
@@ -427,10 +427,10 @@ asio::awaitable<void> SshChannel::Connection::Finish() {
   keep_alive_.cancel();
   if (agent_) agent_->Close();
   Detach();
-  wait_->ForgetAbort();  // the rest cannot be hurried any more
+  wait_->ForgetAbort();  // from here on, aborting cannot speed it up
   co_await wait_->WaitFor([this] { return !dialer_.proxy_running(); }, TimePoint::max());
   over_ = true;
-  // Later than what the pumps' handlers have in the queue.
+  // Runs after what the pumps' handlers have queued.
   asio::post(hub_->io(),
              [self = shared_from_this(),
               end = ChannelEnd{wait_->stage(), wait_->reason(), dialer_.may_pass(), killed_}] {

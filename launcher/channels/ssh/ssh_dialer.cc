@@ -18,13 +18,13 @@ namespace {
 
 using std::chrono::seconds;
 
-// For an address that is not the last one: one that drops everything must not take the time of the
+// Limit for each address but the last: one that drops packets must not use up the time of the
 // others.
 constexpr Duration kConnectLimit = seconds(3);
 constexpr Duration kInLine = seconds(3);
 constexpr Duration kBetweenAttempts = seconds(1);
 constexpr Duration kProxyOutputWait = seconds(2);
-// A host that is cut off is noticed after so long, whether anything is on its way to it or not.
+// Time within which a host that is cut off is detected, whether or not data is in flight to it.
 constexpr SilenceLimits kSilence{.idle_s = 4, .interval_s = 2, .probes = 3, .sending_ms = 10'000};
 
 int FamilyOf(SshAddressFamily family) {
@@ -120,8 +120,8 @@ asio::awaitable<UniqueFd> SshDialer::ConnectTo(const FoundAddress& address, int*
   co_return fd;
 }
 
-// However long others are before us, that is not this host's fault: no limit, and the stage begins
-// again and again.
+// Time spent waiting for other logins is not this host's fault: there is no limit, and the stage
+// restarts repeatedly.
 asio::awaitable<bool> SshDialer::EnterGate(const std::string& address) {
   gate_ = address;
   auto may_enter = std::make_shared<bool>(false);

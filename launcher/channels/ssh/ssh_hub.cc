@@ -85,7 +85,7 @@ std::string LineFor(const SshConfig& config, std::string_view key) {
                                  : KnownHostsLine(name.host, name.port, key);
 }
 
-// A last line without its end would swallow ours.
+// Whether the file ends in an unterminated line, to which ours would be appended.
 bool EndsInsideALine(int fd) {
   struct stat info {};
   char last = '\n';
@@ -162,7 +162,7 @@ void SshHub::WatchChild(pid_t pid, std::function<void(int)> on_exit) {
 
 void SshHub::KillChild(pid_t pid) {
   family_->Reap();
-  // Not reaped: the number is still its own.
+  // Not reaped yet, so the pid is still its own.
   if (children_.contains(pid) && !family_->StatusOf(pid)) ::kill(-pid, SIGKILL);
 }
 

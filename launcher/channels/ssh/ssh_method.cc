@@ -11,7 +11,7 @@ bool Share(const std::vector<std::string>& a, const std::vector<std::string>& b)
   return std::any_of(a.begin(), a.end(), [&](const std::string& word) { return Holds(b, word); });
 }
 
-// Empty when libssh2 will do.
+// Why the ssh program is needed; empty if libssh2 will do.
 std::string WhatOnlySshCan(const SshConfig& config, const SshFacts& facts) {
   const std::vector<std::string>& ours = AlgorithmsWeKnow().host_keys;
   if (config.proxy_use_fdpass) return "ProxyUseFdpass is on";

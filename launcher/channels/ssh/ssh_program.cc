@@ -48,7 +48,7 @@ SshLocal ThisUser() {
   return local;
 }
 
-// As `ssh -G` would print it if there were no configuration files.
+// What `ssh -G` would print without configuration files.
 std::string DefaultsFor(const SshHost& host, const SshLocal& local) {
   std::string text = "hostname " + host.name + "\n";
   text += "user " + (host.user.empty() ? local.user : host.user) + "\n";
@@ -64,7 +64,7 @@ std::string DefaultsFor(const SshHost& host, const SshLocal& local) {
          "known_hosts2\nglobalknownhostsfile /etc/ssh/ssh_known_hosts\n";
 }
 
-// Those that are there.
+// The configuration files that exist.
 std::vector<std::string> ConfigFilesFor(const SshHost& host, const SshLocal& local) {
   std::vector<std::string> files = {local.home + "/.ssh/config", "/etc/ssh/ssh_config"};
   if (!host.config_file.empty()) files = {host.config_file};
@@ -100,7 +100,7 @@ std::vector<std::string> AskConfigCommand(const SshHost& host) {
 std::vector<std::string> ProxyCommand(const SshConfig& config, const std::string& config_file) {
   if (!config.proxy_command.empty()) return {"/bin/sh", "-c", "exec " + config.proxy_command};
   if (config.proxy_jump.empty()) return {};
-  // As ssh does it itself: the last jump connects to the host, through the jumps before it.
+  // Like ssh: the last jump host connects to the host, through the jumps before it.
   size_t last = config.proxy_jump.rfind(',');
   std::vector<std::string> argv = {"ssh", "-o", "BatchMode=yes"};
   if (!config_file.empty()) argv.insert(argv.end(), {"-F", config_file});
@@ -152,7 +152,7 @@ void SshProgram::Collect() {
 
 void SshProgram::Kill() {
   if (!running()) return;
-  // It does not wait for other processes that hold its stderr.
+  // Does not wait for other processes that hold its stderr.
   error_pump_->Close();
   hub_.KillChild(pid_);
 }
@@ -161,13 +161,13 @@ void SshProgram::ReportIfOver() {
   bool reading = (output_pump_ && output_pump_->open()) || error_pump_->open();
   if (reading || !status_ || !on_end_) return;
   std::exchange(on_end_, nullptr)(*this, *status_);
-  // We may be in a handler of one of its pumps.
+  // This may run in a handler of one of its pumps.
   asio::post(hub_.io(), [self = std::move(kept_)] {});
 }
 
 namespace {
 
-// Runs `ssh -G`. The callbacks that the hub keeps must not keep the hub.
+// Runs `ssh -G`. The callbacks held by the hub must not keep the hub alive.
 void AskProgram(SshHub* hub, const SshHost& host, ConfigAnswers::OnAnswer done) {
   auto ticket = std::make_shared<HandshakeGate::Ticket>(0);
   auto answer = [hub, ticket, done = std::move(done)](Result<std::string> text) {
@@ -188,7 +188,7 @@ void AskProgram(SshHub* hub, const SshHost& host, ConfigAnswers::OnAnswer done) 
     program->Collect();
   };
   *ticket = hub->EnterGate(kGateOfQuestions, [hub, ask] {
-    // Later than the assignment of the ticket. The hub is there: it called us.
+    // After the assignment of the ticket. The hub exists: it called us.
     asio::post(hub->io(), [ask, weak = hub->weak_from_this()] {
       if (auto alive = weak.lock()) ask();
     });
@@ -207,7 +207,7 @@ void AskSshConfig(const std::shared_ptr<SshHub>& hub, const SshHost& host, OnSsh
     if (config.ok()) config->host = name;
     done(std::move(config));
   };
-  // Later, also where the answer is known.
+  // Posted even if the answer is known.
   asio::post(hub->io(), [weak = hub->weak_from_this(), host, ask, read = std::move(read)] {
     if (auto alive = weak.lock()) alive->config_answers().Get(host, ask, read);
   });

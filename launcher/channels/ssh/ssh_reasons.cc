@@ -21,7 +21,7 @@ std::string Joined(const std::vector<std::string>& words, std::string_view betwe
   return text;
 }
 
-// The last words of a program, in one line.
+// The last output of a program, in one line.
 std::string LastOutput(std::string_view errors) {
   while (!errors.empty() && static_cast<unsigned char>(errors.back()) <= ' ')
     errors.remove_suffix(1);
@@ -54,7 +54,7 @@ std::string WhatToTry(int error) {
   }
 }
 
-// As a command takes it.
+// The name in the form that commands accept.
 std::string ForCommand(const KnownHostsName& name) {
   if (name.port == 0 || name.port == 22) return name.host;
   return Format("'[{}]:{}'", name.host, name.port);
@@ -73,7 +73,8 @@ std::string UserFile(const SshConfig& config) {
 
 }  // namespace
 
-// The user's own name for the host stands beside this; another one comes from the configuration.
+// Messages already name the host as the user did; this adds a different name from the
+// configuration.
 std::string CannotResolve(const SshConfig& config, const std::string& why) {
   bool renamed = config.hostname != config.host;
   return (renamed ? "its HostName " + Quoted(config.hostname) : std::string("its name")) +

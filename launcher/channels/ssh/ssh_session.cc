@@ -12,7 +12,7 @@ namespace hvd {
 namespace {
 
 constexpr size_t kMaxOpening = 255;
-// Ours: so many bytes wait to be sent at most before Write takes no more.
+// Our limit: Write takes no more while this many bytes wait to be sent.
 constexpr size_t kMaxOutgoing = 512 * 1024;
 constexpr int kKeepAliveSeconds = 2;  // the least libssh2 knows; the caller has its own timer
 constexpr int kMostFreeTries = 100;
@@ -22,7 +22,7 @@ void InitOnce() {
   static_cast<void>(done);
 }
 
-// libssh2 1.11.1 has another function for it, and warns of the older one.
+// libssh2 1.11.1 replaced this function and deprecates the old one.
 template <typename Function>
 void SetCallback(LIBSSH2_SESSION* session, int kind, Function* function) {
 #if LIBSSH2_VERSION_NUM >= 0x010b01
@@ -49,7 +49,7 @@ struct SshSession::Raw {
   LIBSSH2_CHANNEL* channel = nullptr;
 };
 
-// In place of send and recv.
+// Replace send and recv.
 struct SshSession::Callbacks {
   static ssize_t Send(libssh2_socket_t, const void* bytes, size_t length, int, void** abstract) {
     auto* self = static_cast<SshSession*>(*abstract);
@@ -61,7 +61,7 @@ struct SshSession::Callbacks {
     auto* self = static_cast<SshSession*>(*abstract);
     size_t have = self->in_.size() - self->in_begin_;
     if (self->dead_) return 0;
-    // Also at the end: an error now would hide what was received before it.
+    // Also at the end: an error here would hide what was received before.
     if (have == 0) return -EAGAIN;
     size_t count = std::min(room, have);
     std::memcpy(buffer, self->in_.data() + self->in_begin_, count);
@@ -83,7 +83,7 @@ struct SshSession::Callbacks {
     const auto& signer = *static_cast<const Signer*>(*abstract);
     std::optional<std::string> made = signer({reinterpret_cast<const char*>(data), data_length});
     if (!made) return LIBSSH2_ERROR_EAGAIN;
-    // libssh2 frees it by the C library's free, as our sessions have no allocator of their own.
+    // libssh2 frees it with the C library's free, because our sessions have no allocator.
     if (made->empty() ||
         (*signature = static_cast<unsigned char*>(::malloc(made->size()))) == nullptr)
       return LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED;
@@ -220,7 +220,7 @@ size_t SshSession::Read(Source source, char* buffer, size_t room) {
 }
 
 void SshSession::KeepAlive() {
-  // Without an answer: libssh2 1.10 would keep every answer for ever.
+  // Requests no answer: libssh2 1.10 would keep all answers in memory.
   ::libssh2_keepalive_config(raw_->session, 0, kKeepAliveSeconds);
   int next = 0;
   ::libssh2_keepalive_send(raw_->session, &next);

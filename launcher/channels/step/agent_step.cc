@@ -17,7 +17,7 @@ namespace {
 constexpr Duration kStepHandshakeLimit = std::chrono::seconds(5);
 // From the close of a channel to the end of its connection: the agent ends its workers first.
 constexpr Duration kStepCloseLimit = std::chrono::seconds(4);
-// From the end of a connection to the scheduler's text about it.
+// Time to wait, after the end of a connection, for the scheduler's output about it.
 constexpr Duration kWordsLimit = std::chrono::seconds(1);
 
 MeshConnectorOptions DoorOptions(const std::string& key) {
@@ -39,7 +39,7 @@ class AgentStep::Member final : public HostChannel {
   ~Member() override { step_->OnMemberGone(*this); }
 
   const StepHost& host() const { return host_; }
-  // Its connection, or its way to one, is not over.
+  // Its connection is open or still being made.
   bool open() const { return !line_over_; }
   bool waits_for_agent() const { return observer_ != nullptr && !pump_ && !line_over_; }
 
@@ -70,7 +70,7 @@ class AgentStep::Member final : public HostChannel {
     EndOfLine(end, /*by_force=*/true);
   }
 
-  // A line of the step about this host.
+  // Handles a line of the step about this host.
   void OnLine(const std::string& text) {
     printed_ += text.empty() ? AgentGreeting(AgentId()) : TextLine(text);
     if (!text.empty()) return;
@@ -109,7 +109,7 @@ class AgentStep::Member final : public HostChannel {
     if (!end_) end_ = EndBy(step_->end_);
     EndOfLine(std::nullopt);
   }
-  // The last channel of a step waits for the end of its program.
+  // The last channel of a step waits for its program to end.
   void ReportIfMay() {
     if (!end_ || !line_over_ || reported_ || (!step_->over_ && !step_->AnyOpen())) return;
     reported_ = true;
@@ -128,7 +128,7 @@ class AgentStep::Member final : public HostChannel {
     line.pop_back();
     return line + " " + text + "\n";
   }
-  // Its connection may be faster than the scheduler's way for a line.
+  // The connection may be faster than the scheduler is in forwarding a line.
   std::string Greeted() const {
     const std::string greeting = AgentGreeting(AgentId());
     return printed_.ends_with(greeting) ? printed_ : printed_ + greeting;
@@ -241,7 +241,7 @@ void AgentStep::OnBytes(std::string_view bytes) {
     Member* member = host ? Find(*host) : nullptr;
     if (member == nullptr || !member->waits_for_agent()) continue;
     if (ParseScriptWants(line->text) || ParseScriptCannot(line->text)) {
-      FallBack(*member, "");  // its own step is given what it wants, and says what it cannot
+      FallBack(*member, "");  // its own step meets its requests
     } else if (auto reason = ParseUnconnected(line->text)) {
       FallBack(*member, "its agent did not reach hvdrun: " + *reason);
     } else {
@@ -267,7 +267,7 @@ void AgentStep::Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& gr
 
 // ---- the end
 
-// Its channel ends; the owner makes another one. `why` is empty where that is nothing to tell.
+// Ends its channel; the owner makes another one. `why` is empty if there is nothing to report.
 void AgentStep::FallBack(Member& member, const std::string& why) {
   if (!why.empty() && !std::exchange(warned_, true))
     LogWarning("the common step of all hosts is of no use for host " + member.host().name +
@@ -277,7 +277,7 @@ void AgentStep::FallBack(Member& member, const std::string& why) {
   member.EndOfLine(ChannelEnd{ChannelStage::kExec, why, /*may_pass=*/true});
 }
 
-// When the last one is over, its program ends: by itself, soon, or by force.
+// When the last member is over, its program ends: by itself, soon, or by force.
 void AgentStep::OnMemberOver(bool by_force) {
   if (AnyOpen()) return;
   if (door_) door_->Close();
@@ -297,7 +297,7 @@ void AgentStep::OnEnd(const ChannelEnd& end) {
   for (const auto& [number, member] : all) {
     if (Find(number) == member) member->OnStepEnd();
   }
-  asio::post(io_, [self] {});  // the program's channel is in this call
+  asio::post(io_, [self] {});  // called from the program's channel
 }
 
 }  // namespace hvd

@@ -61,7 +61,7 @@ void FindingGroups::AddDifferences(const char* kind, const std::string& name, co
 
 namespace {
 
-// The sentence has its cure.
+// The sentence includes the advice.
 void FindTroubles(FindingGroups& groups) {
   groups.Add(
       Severity::kError, "host", [](const HostReport& host) { return host.trouble; }, "");
@@ -194,7 +194,7 @@ void FindFaultsOfGpus(FindingGroups& groups) {
       "wait for them, end them, or leave the GPU out with CUDA_VISIBLE_DEVICES");
 }
 
-// "eth,ib0" are beginnings of names, "=eth0" is a whole one, "^docker" leaves some out.
+// "eth,ib0" are prefixes, "=eth0" is an exact name, "^docker" excludes.
 bool NamesAnInterface(std::string_view wanted, const std::vector<InterfaceFacts>& interfaces) {
   const bool whole = wanted.starts_with('=');
   wanted.remove_prefix(whole ? 1 : 0);
@@ -204,7 +204,7 @@ bool NamesAnInterface(std::string_view wanted, const std::vector<InterfaceFacts>
     const auto meant = [&](std::string_view one) {
       return whole ? one == name : one.starts_with(name);
     };
-    // The loopback is not among them.
+    // The loopback interface is not in the list.
     if (meant("lo") || std::ranges::any_of(interfaces, meant, &InterfaceFacts::name)) return true;
     wanted.remove_prefix(std::min(end + 1, wanted.size()));
   }
@@ -225,7 +225,7 @@ void FindNcclInterface(FindingGroups& groups) {
       Severity::kError);
 }
 
-// CUDA 12 runs on each driver that knows CUDA 12, whichever minor version it is of.
+// CUDA 12 runs on every driver that supports CUDA 12, whatever the minor version.
 void FindOldDriver(FindingGroups& groups) {
   groups.AddFacts(
       "gpu",
@@ -338,7 +338,7 @@ void FindDisks(const DoctorLimits& limits, FindingGroups& groups) {
       "container");
 }
 
-// Of interfaces with the same name. A name on one host alone proves nothing.
+// Compares interfaces with the same name. A name on one host alone proves nothing.
 void FindNetworks(const DoctorReport& report, FindingGroups& groups) {
   std::set<std::string> names;
   for (const HostReport& host : report.hosts) {

@@ -52,7 +52,7 @@ Pairs PairsThat(const std::vector<PairReport>& pairs, PairIs pair_is) {
   return found;
 }
 
-// How many of the pairs each host is in.
+// The number of pairs that each host is in.
 std::map<uint32_t, size_t> CountByHost(const Pairs& pairs) {
   std::map<uint32_t, size_t> counts;
   for (const PairReport* pair : pairs) {
@@ -115,7 +115,7 @@ std::set<uint32_t> HostsInCommon(const std::vector<PairReport>& all,
     common.insert(host);
     most = std::max(most, count);
   }
-  // Every host has a bad pair with the one to blame: that alone makes no host one to blame.
+  // Every host has a bad pair with the one to blame; that alone does not make it one to blame.
   std::erase_if(common, [&](uint32_t host) { return 2 * bad_of[host] <= most; });
   return common;
 }

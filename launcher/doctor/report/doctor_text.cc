@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-// In the first unit in which it is below `step`, with two digits at least.
+// Uses the first unit in which the value is below `step`, with at least two digits.
 std::string Scaled(double value, double step, std::initializer_list<const char*> units) {
   const char* const* unit = units.begin();
   while (value >= step * 0.9995 && unit + 1 != units.end()) {

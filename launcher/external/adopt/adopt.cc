@@ -29,12 +29,12 @@
 namespace hvd {
 namespace {
 
-// How often the agent looks whether anybody is left; links say their ends themselves.
+// How often the agent checks whether any rank is left; links report their ends themselves.
 constexpr Duration kLookAgain = std::chrono::seconds(1);
 // How long it waits for its first rank.
 constexpr Duration kFirstRank = std::chrono::seconds(10);
 
-// How long ranks wait for one that has ended and whose place nobody has taken.
+// How long ranks wait for the replacement of one that has ended.
 Duration AbsenceLimit() {
   return std::chrono::milliseconds(TestNumber("HVD_TEST_ABSENCE_MS", 60'000));
 }
@@ -103,7 +103,7 @@ class Adopter final : public HostGenerationsObserver {
   std::optional<Rendezvous> rendezvous_;
   asio::steady_timer look_timer_;
   std::vector<Member> members_;
-  std::vector<RankRun> layout_;  // as the rank in the first slot told
+  std::vector<RankRun> layout_;  // as reported by the rank in the first slot
   const TimePoint born_ = SteadyNow();
   const Duration absence_limit_ = AbsenceLimit();
   uint64_t generation_ = 0;  // the last one begun
@@ -130,8 +130,8 @@ Adopter::Adopter(AdoptOptions options, UniqueFd listener)
     LogDebug("hvdrun top cannot look at these ranks: " + open.message());
 }
 
-// An exception (out of memory, descriptors or threads) ends the world that it met, and this agent:
-// the ranks hear the reason, and the next hvd.init() starts another agent.
+// An exception (out of memory, descriptors or threads) ends the current world and this agent: the
+// ranks get the reason, and the next hvd.init() starts another agent.
 int Adopter::Run() {
   LookAgain();
   try {
@@ -233,7 +233,7 @@ void Adopter::Form() {
   });
 }
 
-// Without a rendezvous all ranks are here, or they have reported where they are.
+// Without a rendezvous all ranks are here, or have reported where they are.
 Result<HostWorld> Adopter::WorldKnownHere(const std::vector<uint32_t>& ranks) const {
   if (ranks.size() == options_.size) {
     std::vector<RankPlace> places(options_.size);
@@ -290,8 +290,7 @@ void Adopter::LookAgain() {
   });
 }
 
-// A rank that comes while this agent ends finds its link closed without a word, and starts another
-// agent.
+// A rank that connects while this agent ends finds its link closed, and starts another agent.
 void Adopter::EndIfAlone() {
   if (generations_.links().CountLinks() > 0 || (rendezvous_ && rendezvous_->telling())) return;
   if (had_rank_ || SteadyNow() - born_ > kFirstRank) io_.stop();
@@ -343,7 +342,7 @@ Result<AdoptOptions> ParseAdoptArguments(const std::vector<std::string>& argumen
 int RunAdoptingAgent(AdoptOptions options, UniqueFd listener) {
   ::signal(SIGPIPE, SIG_IGN);
   for (int signal : {SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);  // they are for the ranks
-  // The rank that made the socket may end long before its agent.
+  // The rank that created the socket may end long before its agent.
   if (Status ours = ListenInOwnName(listener.get()); !ours.ok()) {
     LogError(ours.message());
     return 1;

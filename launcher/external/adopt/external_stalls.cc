@@ -16,12 +16,12 @@
 namespace hvd {
 namespace {
 
-// The stderr of a rank that somebody else started. An adopting agent has none of its own: a
-// launcher that waits for the end of its pipes would wait for the agent.
+// Writes to the stderr of a rank that another launcher started. An adopting agent has no stderr of
+// its own: a launcher that waits for the end of its pipes would wait for the agent.
 //
-// Writes the text where the process writes its errors: a pipe, a file or a terminal. Never waits.
-// False when nothing was written: the process is gone, belongs to somebody else, has a socket
-// there, or its reader is behind.
+// The text goes to wherever the process writes its errors: a pipe, a file or a terminal. Never
+// blocks. False if nothing was written: the process is gone or belongs to another user, its stderr
+// is a socket, or its reader is behind.
 bool WriteToStderrOf(pid_t pid, const std::string& text) {
   const std::string path = Format("/proc/{}/fd/2", pid);
   const UniqueFd file(
@@ -88,7 +88,7 @@ void ExternalStalls::Conclude() {
   });
 }
 
-// To the rank that waits: the one that hangs may have closed everything.
+// Reports to the rank that waits: the one that hangs may have closed everything.
 void ExternalStalls::Report(const StallExplained& stall) const {
   const std::string text = "[hvdrun agent] " + StallText(stall.verdict) + "\n";
   for (uint32_t slot = 0; slot < generations_->slots().size(); ++slot) {

@@ -18,7 +18,7 @@ ExternalView::ExternalView(asio::io_context& io, std::string job_id,
       stacks_(io, [this](const ToDriver& answer) { Handle(answer); }),
       live_(io, Hooks()) {}
 
-// This host is number 0, and there is no other.
+// This host is number 0, the only one.
 LiveService::Hooks ExternalView::Hooks() {
   return {[this] { return Outline(); },
           [this] {
@@ -67,7 +67,7 @@ StackReader::Workers ExternalView::Ranks() const {
   return ranks;
 }
 
-// Its answer must not come while the service still asks.
+// The answer must not arrive while the service is still asking.
 void ExternalView::Ask(const ToAgent& question) {
   asio::post(io_, [this, question] {
     if (const auto* counts = std::get_if<AskCounts>(&question)) recorders_.Answer(*counts);

@@ -22,7 +22,7 @@ constexpr Duration kDeadline = std::chrono::seconds(10);
 constexpr size_t kMaxHead = size_t{16} * 1024;
 constexpr int kOk = 200, kFirstError = 300, kNotFound = 404;
 
-// Names with other characters stay one path element.
+// Escapes names so that they stay one path element.
 std::string Escaped(std::string_view text) {
   constexpr const char* kHex = "0123456789ABCDEF";
   std::string escaped;

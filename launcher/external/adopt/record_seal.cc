@@ -13,7 +13,7 @@ constexpr std::string_view kMark = " seal=";
 constexpr size_t kDigits = 64;
 static_assert(kSealBytes == kMark.size() + kDigits);
 
-// HMAC-SHA256; the label keeps the two uses of a secret apart.
+// HMAC-SHA256; the label separates the two uses of a secret.
 std::string Mac(const std::string& secret, std::string_view label, std::string_view text) {
   const std::string said = std::string(label) + '\0' + std::string(text);
   std::string mac(kDigits / 2, '\0');

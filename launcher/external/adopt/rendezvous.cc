@@ -25,20 +25,20 @@ constexpr Duration kWatchDelay = std::chrono::milliseconds(500);
 constexpr const char *kScope = "hvdrun", *kLeader = "leader";
 constexpr size_t kMostNote = 256, kMostReason = 2000;  // bytes
 
-// How long the server may be out of reach. Tests do not want to wait for it.
+// How long the server may be unreachable. Shorter in tests.
 Duration MostSilence() {
   return std::chrono::milliseconds(TestNumber("HVD_TEST_STORE_SILENCE_MS", 30'000));
 }
 
-// How long the ranks of a world may take to come together; zero: as long as they like. Horovod's
-// variable, where it is set: some launchers start their ranks minutes apart.
+// How long the ranks of a world may take to come together; zero: no limit. From Horovod's variable
+// if it is set: some launchers start their ranks minutes apart.
 Duration MostWait() {
   const auto seconds =
       ParseWhole<uint32_t>(GetEnv("HOROVOD_GLOO_TIMEOUT_SECONDS").value_or("")).value_or(0);
   return std::chrono::seconds(seconds);
 }
 
-// Of ranks without a record, or of some host.
+// The error about ranks without a record, or about some host.
 std::string LateText(const std::vector<RankEntry>& notes, Duration limit) {
   std::vector<uint32_t> late;
   for (uint32_t rank = 0; rank < notes.size(); ++rank) {
@@ -52,7 +52,7 @@ std::string LateText(const std::vector<RankEntry>& notes, Duration limit) {
                 SecondsText(limit));
 }
 
-// Hosts give their reasons as sentences; without a secret anybody can write to the server.
+// Hosts send their reasons as sentences; without a secret anyone can write to the server.
 bool IsReason(const std::string& text) {
   return text.find(' ') != std::string::npos && Printable(text, text.size()) == text;
 }
@@ -120,14 +120,14 @@ void Rendezvous::Fail(const std::string& reason) {
   if (broken_) std::exchange(broken_, nullptr)(reason);
 }
 
-// Until the key is there.
+// Polls until the key exists.
 void Rendezvous::Poll(std::string key, size_t most_bytes, Duration delay, OnValue on_value) {
   auto take = [this, turn = turn_, key, most_bytes, delay, on_value](auto value) {
     if (turn != turn_ || !Tolerate(key, value.status())) return;
     if (value.ok() && value->has_value()) return on_value(**value);
     Later(delay, [=, this] { Poll(key, most_bytes, Longer(delay), on_value); });
   };
-  // The name of a rendezvous is no secret, and proves nothing.
+  // The name of a rendezvous is not secret, and proves nothing.
   if (key == kLeader) return store_.Get(key, most_bytes, take);
   GetRecord(key, most_bytes, take);
 }
@@ -151,7 +151,7 @@ void Rendezvous::Meet(WaitingHost here, std::function<void(Result<MetWorld>)> do
       if (!done_) return;
       const std::string reason = LateText(notes_, limit);
       if (leads_) Send(Key("world"), EncodeRefusal(reason));
-      ++turn_;  // nothing else goes on
+      ++turn_;  // cancels everything else
       Finish(Aborted(reason));
     });
   }
@@ -171,7 +171,7 @@ void Rendezvous::Lead() {
   });
 }
 
-// The host of rank 0: asks for one rank after the other.
+// The host of rank 0 collects the records of one rank after the other.
 void Rendezvous::Gather() {
   auto missing = std::find_if(notes_.begin(), notes_.end(),
                               [](const RankEntry& note) { return note.token.empty(); });
@@ -198,7 +198,7 @@ void Rendezvous::Gather() {
   });
 }
 
-// Another host: a new name means that the host of rank 0 begins anew.
+// On other hosts, a new name means that the host of rank 0 starts over.
 void Rendezvous::LookForLeader(Duration delay) {
   Poll(kLeader, kMostNote, delay, [this, delay](const std::string& name) {
     if (name == name_) return LookForWorld(delay);
@@ -209,7 +209,7 @@ void Rendezvous::LookForLeader(Duration delay) {
   });
 }
 
-// A refusal that is there before our ranks are was not written for them.
+// A refusal that is older than our ranks was not written for them.
 void Rendezvous::EnterRendezvous() {
   std::string key = Key("world");
   GetRecord(key, MostBytesOfWorldRecord(here_.size), [this, turn = turn_, key](auto value) {
@@ -250,7 +250,7 @@ void Rendezvous::HandleWorld(const std::string& key, const std::string& text, Du
   if (!world.ok()) return RefuseRecord(key, world.status());
   bool ours = std::find(world->tokens.begin(), world->tokens.end(), token_) != world->tokens.end();
   if (ours) return FinishWith(key, *world);
-  // Made with what an agent that has ended wrote for these ranks.
+  // Made from records of an agent that has ended.
   Later(delay, [=, this] { LookForLeader(Longer(delay)); });
 }
 

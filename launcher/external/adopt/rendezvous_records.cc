@@ -18,8 +18,8 @@ constexpr size_t kMaxWord = 128;
 constexpr size_t kKeyDigits = 64;
 constexpr size_t kMostShown = 1000;  // of a reason
 
-// The fields of a record (fields.h) as words that are separated by one blank each; a list is its
-// count and its items.
+// Writes the fields of a record (fields.h) as words separated by single blanks; a list is its count
+// and its items.
 class WordWriter {
  public:
   explicit WordWriter(std::string_view title) : text_(title) {}
@@ -41,7 +41,7 @@ class WordWriter {
 
 class WordReader {
  public:
-  // A list of more than `most` items is refused before they are read.
+  // Refuses a list of more than `most` items before reading them.
   WordReader(std::string_view text, uint32_t most) : text_(text), most_(most) {}
   void operator()(auto&... fields) { (Get(fields), ...); }
   std::string_view Word() {
@@ -53,7 +53,7 @@ class WordReader {
     return word;
   }
   bool Done() const { return ok_ && at_end_; }
-  // How many items the first list says it has; 0 if there is none.
+  // The count that the first list states; 0 if there is none.
   uint32_t first_count() const { return first_count_.value_or(0); }
 
  private:
@@ -87,7 +87,7 @@ std::string EncodeFields(std::string_view title, const Record& record) {
   return words.Release();
 }
 
-// Whether the text has this title and the fields of the record, and nothing else.
+// Whether the text consists of this title and the fields of the record.
 template <typename Record>
 bool DecodeFields(WordReader& words, std::string_view title, Record& record) {
   if (words.Word() != title) return false;
@@ -153,7 +153,7 @@ Result<RankEntry> DecodeRankEntry(std::string_view text) {
 }
 
 Result<WorldRecord> DecodeWorldRecord(std::string_view text, uint32_t size) {
-  WordReader words(text, size);  // a host has a rank at least, and so has a run
+  WordReader words(text, size);  // a host has at least one rank, and so has a run
   WorldRecord note;
   const bool read = DecodeFields(words, kWorld, note);
   if (const uint32_t hosts = words.first_count(); hosts > size) {

@@ -29,7 +29,7 @@ void LauncherRun::End(bool silent) {
   silent ? channel_.Kill() : channel_.Close();
 }
 
-// A reason of the channel's own: it could not be started.
+// The channel itself has a reason if the launcher could not be started.
 void LauncherRun::OnEnd(const ChannelEnd& end) {
   over_ = true;
   if (end_.reason.empty()) end_ = {"could not be started", end.reason, 1};

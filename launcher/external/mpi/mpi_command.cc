@@ -40,7 +40,7 @@ std::string HostList(const std::vector<HostRanks>& hosts, bool with_ranks) {
   return list;
 }
 
-// All hosts have as many as the first, and the last one at most that.
+// Whether all hosts have as many ranks as the first, and the last one at most as many.
 bool AreEven(const std::vector<HostRanks>& hosts) {
   for (size_t at = 0; at < hosts.size(); ++at) {
     const bool last = at + 1 == hosts.size();
@@ -62,7 +62,7 @@ void Append(Args& command, const Args& more) {
   command.insert(command.end(), more.begin(), more.end());
 }
 
-// Open MPI and Spectrum MPI, which is made of it.
+// Open MPI and Spectrum MPI, which is derived from it.
 void AppendOpenMpi(Args& command, const std::vector<HostRanks>& hosts, const Settings& settings) {
   Append(command, {"-H", HostList(hosts, /*with_ranks=*/true)});
   if (hosts.size() >= kManyHosts)
@@ -75,7 +75,7 @@ void AppendOpenMpi(Args& command, const std::vector<HostRanks>& hosts, const Set
     Append(command, {"-mca", "btl_tcp_if_include", settings.network_interfaces});
 }
 
-// MPICH and Intel MPI: both have Hydra.
+// MPICH and Intel MPI, which both use Hydra.
 Status AppendHydra(Args& command, const MpiVersion& version, const std::vector<HostRanks>& hosts,
                    const Settings& settings) {
   if (AreEven(hosts)) {
@@ -110,8 +110,8 @@ Args UsualBinding(MpiFlavor flavor) {
   return {};
 }
 
-// horovodrun says ^openib, which takes the place of what the site has excluded: with Debian's Open
-// MPI that brings back uct and ofi, and MPI_Init takes three times as long.
+// horovodrun passes ^openib, which replaces what the site has excluded: with Debian's Open MPI that
+// re-enables uct and ofi, and MPI_Init takes three times as long.
 Args UsualTransports(MpiFlavor flavor, bool tcp) {
   if (flavor == MpiFlavor::kOpenMpi)
     return {"-mca", "pml", "ob1", "-mca", "btl", "^openib,uct,ofi"};

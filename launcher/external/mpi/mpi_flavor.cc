@@ -8,11 +8,11 @@ namespace hvd {
 namespace {
 
 struct Mark {
-  std::string_view words;  // that this MPI says of itself
+  std::string_view words;  // by which this MPI identifies itself
   MpiFlavor flavor;
   std::string_view name;
 };
-// The first that fits: those that are made of others name these, too.
+// The first match applies: derived implementations name the original, too.
 constexpr Mark kMarks[] = {
     {"IBM Spectrum MPI", MpiFlavor::kSpectrum, "Spectrum MPI"},
     {"Intel(R) MPI", MpiFlavor::kIntel, "Intel MPI"},
@@ -22,12 +22,12 @@ constexpr Mark kMarks[] = {
     {"MPICH", MpiFlavor::kMpich, "MPICH"},
 };
 
-// The words before an argument that is not known.
+// Texts that precede an unknown argument.
 constexpr std::string_view kUnknown[] = {"unknown option \"", "unrecognized argument "};
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// The first number with a point in it: "4.1.4" of "mpirun (Open MPI) 4.1.4".
+// The first number with a dot in it: "4.1.4" of "mpirun (Open MPI) 4.1.4".
 std::string_view NumberIn(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     if (!IsDigit(text[at])) continue;
@@ -60,7 +60,7 @@ std::string UnknownArgument(const std::string& said) {
     if (at == std::string::npos) continue;
     at += words.size();
     const std::string name = said.substr(at, said.find_first_of("\" \r\n", at) - at);
-    return name.starts_with('-') ? name : "-" + name;  // Hydra has taken it off
+    return name.starts_with('-') ? name : "-" + name;  // Hydra removed the dash
   }
   return "";
 }

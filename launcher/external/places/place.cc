@@ -28,7 +28,7 @@ std::optional<PlaceNumber> NumberOf(std::string_view place, std::string_view of)
   return PlaceNumber{*number, *size};
 }
 
-// Of the process, its login or hvdrun, whoever started it.
+// Variables that belong to the process, its login or hvdrun, whoever started it.
 bool IsOfProcess(std::string_view entry) {
   const std::string_view name = entry.substr(0, entry.find('='));
   constexpr std::string_view kNames[] = {"_", "PWD", "OLDPWD", "SHLVL"};

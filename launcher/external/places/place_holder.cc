@@ -28,7 +28,7 @@ namespace hvd {
 namespace {
 
 constexpr int kNoRank = 1;
-// The agent was told before this process was started, but over another connection.
+// The agent was notified before this process was started, but over another connection.
 constexpr Duration kAgentLimit = std::chrono::seconds(30);
 constexpr int kMostWaitMs = 20;
 
@@ -64,13 +64,13 @@ Result<UniqueFd> OwnEnvironment() {
   return file;
 }
 
-// Which MPICH and its relatives opened for the rank.
+// The PMI connection that MPICH and its derivatives opened for the rank.
 UniqueFd AdoptPmi() {
   const int fd = ParseWhole<int>(GetEnv("PMI_FD").value_or("")).value_or(-1);
   return fd > STDERR_FILENO ? UniqueFd(fd) : UniqueFd();
 }
 
-// Nothing: the agent has gone without a word.
+// Nothing: the agent has gone without a message.
 std::optional<ProcessEnd> WaitForEnd(int agent) {
   for (;;) {
     pollfd waiting{agent, POLLIN, 0};
@@ -83,7 +83,7 @@ std::optional<ProcessEnd> WaitForEnd(int agent) {
 int EndAs(const ProcessEnd& end) {
   if (!end.by_signal) return end.value;
   const rlimit none{};
-  ::setrlimit(RLIMIT_CORE, &none);  // the rank has left one if it was to
+  ::setrlimit(RLIMIT_CORE, &none);  // the rank has written its own, if at all
   ::signal(end.value, SIG_DFL);
   ::raise(end.value);
   return kSignalBase + end.value;
@@ -92,7 +92,7 @@ int EndAs(const ProcessEnd& end) {
 }  // namespace
 
 int HoldPlace(const std::string& job_id, uint32_t hosts) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // a launcher that is gone has no places
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // without its launcher there is no place to hold
   for (int signal : {SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);  // the agent forwards them
   const std::optional<PlaceNumber> number =
       PlaceNumberOf([](const char* name) { return GetEnv(name); });

@@ -23,7 +23,7 @@ namespace {
 
 constexpr off_t kMostEnvironment = off_t{16} << 20;
 
-// The entries of an environment, each ended by a zero byte; nothing when it cannot be read.
+// The entries of an environment, each terminated by a zero byte; nothing if it cannot be read.
 std::optional<std::vector<std::string>> ReadEnvironment(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0 || info.st_size > kMostEnvironment) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<std::vector<std::string>> ReadEnvironment(int fd) {
   return entries;
 }
 
-// Those of the process where they are not the agent's own: its launcher has bound it.
+// The CPUs of the process if they differ from the agent's: its launcher has bound it.
 std::vector<int> BoundTo(pid_t pid) {
   cpu_set_t own{}, theirs{};
   if (pid <= 0 || ::sched_getaffinity(0, sizeof own, &own) != 0 ||
@@ -88,7 +88,7 @@ Place* PlaceServer::Find(uint32_t place) {
 void PlaceServer::End(uint32_t place, const ProcessEnd& end) {
   const auto found = holders_.find(place);
   if (found == holders_.end()) return;
-  // A process that is gone learns nothing, which is no loss.
+  // If the process is gone, losing the message does no harm.
   (void)PassDescriptors(found->second->socket.native_handle(), PlaceEndText(end), {});
 }
 
@@ -99,7 +99,7 @@ void PlaceServer::Accept(LinkClient client) {
   WaitToRead(holder);
 }
 
-// Until the process closes: who holds a place keeps the connection.
+// Until the process closes it: the holder of a place keeps the connection open.
 void PlaceServer::WaitToRead(const HolderPtr& holder) {
   holder->socket.async_wait(asio::posix::stream_descriptor::wait_read,
                             [this, holder](const asio::error_code& error) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kAnyPort = "9";  // nothing is sent there
 
-// The source that the kernel would choose.
+// The source address that the kernel would choose.
 std::string SourceFor(const sockaddr* target, socklen_t size) {
   const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.valid() || ::connect(socket.get(), target, size) != 0) return "";

@@ -112,7 +112,7 @@ HttpAnswer StockRendezvous::PlaceOf(const std::string& slot) const {
 
 namespace {
 
-// The bytes that an entry costs beside its texts.
+// Overhead per entry in bytes, besides its texts.
 constexpr size_t kPerEntry = 128;
 
 size_t CostOf(std::string_view key, std::string_view value) {

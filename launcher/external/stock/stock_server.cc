@@ -7,9 +7,9 @@
 namespace hvd {
 namespace {
 
-// Of ranks that look for each other, each for a moment.
+// Connections of ranks that look each other up, each open briefly.
 constexpr int kConnections = 256;
-// A value of some megabytes from a busy host.
+// Enough for a value of some megabytes from a busy host.
 constexpr auto kDeadline = std::chrono::seconds(30);
 
 }  // namespace

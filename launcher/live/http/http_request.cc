@@ -49,10 +49,10 @@ HttpRequest ParseRequestLine(std::string_view line) {
   return request;
 }
 
-// The facts about the body in the fields of a head.
+// What the header fields say about the body.
 struct BodyFacts {
   int code = kHttpOk;                 // otherwise: the fields are wrong
-  std::optional<size_t> length = {};  // none is said
+  std::optional<size_t> length = {};  // none was given
 };
 
 BodyFacts ReadField(std::string_view line, BodyFacts facts) {

@@ -14,7 +14,7 @@ namespace {
 using asio::ip::tcp;
 
 constexpr size_t kRoom = size_t{16} * 1024;
-// After an error, and while there are too many connections.
+// Pause after an error, and while there are too many connections.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -65,7 +65,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     NoteHeard();
     if (request.code != kHttpOk) return Answer({.code = request.code});
     if (!shared_->handler) return Close();
-    timer_.cancel();  // how long the answer takes is the handler's affair
+    timer_.cancel();  // the handler may take as long as it needs
     shared_->handler(request, [self = shared_from_this()](const HttpAnswer& answer) {
       if (!self->answered_) self->Answer(answer);
     });
@@ -73,7 +73,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     if (!answered_) Watch();
   }
 
-  // Until the answer is there: whether the client still is. Bytes that it sends are not kept.
+  // Watches the client until the answer is ready. Bytes that it sends are discarded.
   void Watch() {
     socket_.async_read_some(asio::buffer(room_),
                             [self = shared_from_this()](const asio::error_code& error, size_t) {
@@ -94,7 +94,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
                       });
   }
 
-  // Bytes that the client may still send are read, so that closing does not take the answer back.
+  // Reads bytes that the client may still send, so that closing does not discard the answer.
   void Linger() {
     asio::error_code ignored;
     (void)socket_.shutdown(tcp::socket::shutdown_send, ignored);
@@ -153,7 +153,7 @@ std::string HttpServer::address() const {
   return Format("{}:{}", endpoint.address().is_v6() ? "[" + ip + "]" : ip, endpoint.port());
 }
 
-// A stranger may open connections and say nothing: such a one has no claim to its place.
+// Drops a silent connection: strangers may open connections without sending anything.
 bool HttpServer::MakeRoom() {
   if (shared_->open < shared_->limits.connections) return true;
   if (shared_->silent.empty()) return false;

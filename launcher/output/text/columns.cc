@@ -3,7 +3,7 @@
 namespace hvd {
 namespace {
 
-// The length of the escape sequence that begins here ("\x1b[31m"); 0: none does.
+// The length of the escape sequence at this position ("\x1b[31m"); 0: none.
 size_t EscapeLength(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   size_t end = text.find_first_not_of("0123456789;?", 2);

@@ -20,14 +20,15 @@ ConnectorLoop::ConnectorLoop(asio::io_context& io, const Clock& clock, MeshConne
 }
 
 void ConnectorLoop::Dial(uint32_t peer, std::vector<MeshAddress> addresses) {
-  // The connector may give its answer at once, and nobody is told from inside a call.
+  // The connector may answer immediately, but the owner is never called from inside a call.
   asio::post(io_, [this, peer, addresses = std::move(addresses)] {
     connector_.Dial({peer}, addresses, clock_.Now());
     ScheduleTick();
   });
 }
 
-// The connector has an epoll of its own; that one is readable when something in it is.
+// The connector has its own epoll descriptor, which is readable when one of its sockets has an
+// event.
 void ConnectorLoop::WaitForEvents() {
   epoll_.async_wait(asio::posix::stream_descriptor::wait_read,
                     [this](const asio::error_code& error) {

@@ -23,7 +23,7 @@ class Dialing final : private MeshConnectorOwner {
 
   Result<SealedLine> Dial(const MeshRecord& door) {
     loop_.Dial(kDriverPeer, Reachable(door, ThisMachine()));
-    // The loop gives up by itself; this limit is for one that does not.
+    // The connector gives up by itself; this limit is a safeguard.
     io_.run_for(2 * limit_);
     loop_.Close();
     if (!why_.ok()) return why_;

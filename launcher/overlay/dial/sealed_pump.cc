@@ -8,7 +8,7 @@
 namespace hvd {
 namespace {
 
-// In one go; more waits until the connection has taken it.
+// Maximum written at once; the rest waits until the connection has accepted it.
 constexpr size_t kMostAtOnce = 256 * 1024;
 
 UniqueFd CopyOf(const UniqueFd& socket) {
@@ -56,7 +56,7 @@ void SealedPump::OnWritable() {
   if (sealed_.empty() && std::exchange(wanted_, false)) handlers_.on_writable();
 }
 
-// The other side sees the end, and so does this one.
+// Closes the connection for both sides.
 void SealedPump::GiveUp(const std::string& why) {
   trouble_ = why;
   sealed_.clear();

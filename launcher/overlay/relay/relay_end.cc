@@ -28,7 +28,7 @@ size_t RelayProbe::Next(TimePoint now) {
     ping_sent_ = now;
     bytes = 1;
   } else {
-    // As much as came through already may be under way, so that a slow way is not filled for
+    // Keeps as much in flight as has already arrived, so that a slow route is not filled for
     // seconds.
     const uint64_t room = std::clamp<uint64_t>(arrived_, kRelayPiece, kRelayWindow);
     if (enough(now) || in_flight_ + kRelayPiece > room) return 0;
@@ -68,11 +68,10 @@ RelayMeasured RelayProbe::result() const {
 
 namespace {
 
-// Credit goes back in portions of this size: every one is a message.
+// Credit is returned in portions of this size, because each is a message.
 constexpr uint64_t kCreditPortion = kRelayWindow / 8;
 
-// A listener of a process of this host answers at once, or not at all. Loopback first: firewalls
-// leave it alone.
+// A listener on this host answers at once or not at all. Loopback first: firewalls do not block it.
 UniqueFd ConnectTo(const std::string& record) {
   Result<MeshRecord> known = DecodeMeshRecord(record);
   if (!known.ok()) return {};
@@ -142,7 +141,7 @@ std::string RelayEnd::ValueFor(uint64_t generation, const std::string& key,
                         [this, host, rank = *rank](UniqueFd socket, std::string hello) {
                           Accepted(host, rank, std::move(socket), std::move(hello));
                         });
-    if (!opened.ok()) {  // the rank will say that it cannot connect; this is why
+    if (!opened.ok()) {  // the rank will report that it cannot connect; this is the reason
       LogWarning(opened.status().message());
       return value;
     }
@@ -255,7 +254,7 @@ void RelayEnd::Drive(uint64_t id) {
   send_(measured);
 }
 
-// Those that nothing comes back of.
+// Ends probes that receive no answers.
 void RelayEnd::WatchProbes() {
   TimePoint next = TimePoint::max();
   for (const auto& [id, probe] : probes_) next = std::min(next, probe.probe.deadline());

@@ -18,7 +18,7 @@ bool Blocked(const std::vector<BlockedRoute>& routes, uint32_t from, uint32_t to
                      [&](const BlockedRoute& w) { return w.from == from && w.to == to; });
 }
 
-// The caller that quotes this names the cure once.
+// The caller states the advice once.
 std::string WithoutAdvice(const std::string& why) { return why.substr(0, why.find(kReachAdvice)); }
 
 std::string Number(double value) { return Format("{:.{}f}", value, value < 9.95 ? 1 : 0); }
@@ -43,7 +43,7 @@ std::string WhoIsBlocked(const std::vector<BlockedRoute>& routes,
   std::vector<std::string> parts;
   for (const BlockedRoute& route : routes) {
     const bool both = Blocked(routes, route.to, route.from);
-    if (both && route.to < route.from) continue;  // said already
+    if (both && route.to < route.from) continue;  // already named
     parts.push_back(both ? "hosts " + names[route.from] + " and " + names[route.to] +
                                " do not reach each other"
                          : "host " + names[route.from] + " does not reach host " + names[route.to]);
@@ -78,7 +78,7 @@ std::string TroubleOfBlocked(const std::vector<BlockedRoute>& routes, uint32_t h
 std::string RelayWarning(const std::vector<BlockedRoute>& routes,
                          const std::vector<std::string>& names, size_t hosts) {
   double speed = 0;
-  std::vector<int64_t> latencies;  // ways that are measured at the same time hold each other up
+  std::vector<int64_t> latencies;  // routes measured at the same time slow each other down
   for (const BlockedRoute& route : routes) {
     const double ns = static_cast<double>(std::max<int64_t>(1, route.speed.elapsed_ns));
     speed += static_cast<double>(route.speed.bytes) / ns * 1e3;  // bytes per microsecond: MB/s

@@ -19,7 +19,7 @@
 namespace hvd {
 namespace {
 
-constexpr int kPiecesAtOnce = 8;  // then others have their turn
+constexpr int kPiecesAtOnce = 8;  // then others get a turn
 
 }  // namespace
 
@@ -57,7 +57,7 @@ void RelaySocket::Read() {
     const bool drained = static_cast<size_t>(got) < bytes.size();
     bytes.resize(static_cast<size_t>(got));
     credit_ -= bytes.size();
-    auto on_bytes = handlers_.on_bytes;  // stays while it is called
+    auto on_bytes = handlers_.on_bytes;  // must survive its own call
     on_bytes(std::move(bytes));
     if (!handlers_.on_bytes) return;
     if (drained) break;
@@ -133,7 +133,7 @@ constexpr auto kHelloLimit = std::chrono::seconds(10);
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 constexpr int kBacklog = 64;
 
-// Somebody who has not said its hello yet.
+// A connection that has not sent its hello yet.
 struct Guest {
   Guest(asio::io_context& io, UniqueFd fd, const MeshIdentity& expected)
       : socket(io, fd.Release()), limit(io), check(expected) {}
@@ -204,7 +204,7 @@ class RelayPort::Guests : public std::enable_shared_from_this<Guests> {
     WaitToAccept();
   }
 
-  // Out of descriptors, most likely.
+  // Most likely out of descriptors.
   void Pause() {
     pause_.expires_after(kAcceptPause);
     pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
@@ -219,7 +219,7 @@ class RelayPort::Guests : public std::enable_shared_from_this<Guests> {
                              });
   }
 
-  // Not a byte beyond the hello: the relay reads the rest.
+  // Reads nothing beyond the hello: the relay reads the rest.
   void ReadHello(const std::shared_ptr<Guest>& guest) {
     std::array<char, 256> bytes;
     ssize_t got = ::recv(guest->socket.native_handle(), bytes.data(),
@@ -230,7 +230,7 @@ class RelayPort::Guests : public std::enable_shared_from_this<Guests> {
     Result<std::string> answer = guest->check.Receive({bytes.data(), static_cast<size_t>(got)});
     if (!answer.ok()) return Drop(guest);
     if (answer->empty()) return WaitForHello(guest);
-    // The answer that counts is that of the rank.
+    // The rank itself answers the hello.
     UniqueFd socket(guest->socket.release());
     std::string hello = std::move(guest->hello);
     Drop(guest);

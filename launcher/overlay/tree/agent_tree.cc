@@ -16,9 +16,9 @@ const TreeBlock* BlockOf(const std::vector<TreeBlock>& blocks, uint32_t host) {
 
 uint32_t EndOf(const RankSpan& span) { return span.first + span.count; }
 
-// Opens the messages of a host for those in `block`, which are below it. Ranks that join are
-// gathered on the way: a message about them may be about all of these hosts, any other is about the
-// host for which it speaks.
+// Opens the messages of a host for those in `block`, which are below it. Joins are aggregated on
+// the way: a message about them may concern all of these hosts, any other concerns the host that it
+// names.
 Result<std::vector<std::pair<uint32_t, ToDriver>>> OpenBatch(const TreeBlock& block,
                                                              const TreeUp& batch,
                                                              const HostOfRank& host_of_rank) {
@@ -108,7 +108,7 @@ TreeNode::TreeNode(uint32_t host, TreePlace place, HostOfRank host_of_rank)
       host_of_rank_(std::move(host_of_rank)),
       down_(place_.below) {}
 
-// Ranks that join are many, and mostly neighbours.
+// Joins are frequent, and mostly of consecutive ranks.
 void TreeNode::Joined(uint32_t first, uint32_t count) {
   auto next = joined_.upper_bound(first);
   auto at = next == joined_.begin() ? joined_.end() : std::prev(next);
@@ -127,7 +127,7 @@ void TreeNode::Joined(uint32_t first, uint32_t count) {
 void TreeNode::FlushJoined() {
   if (joined_.empty()) return;
   RanksJoined message;
-  for (auto [first, count] : joined_) {  // a host may have said it twice
+  for (auto [first, count] : joined_) {  // a host may have reported it twice
     const uint32_t done = message.spans.empty() ? 0 : EndOf(message.spans.back());
     if (first + count <= done) continue;
     if (message.spans.empty() || first > done) {
@@ -194,7 +194,7 @@ bool TreeNode::Settle(uint32_t host, const ToDriver& message) {
   }
   const auto* want = std::get_if<WantKey>(&message);
   if (want == nullptr) {
-    FlushJoined();  // the order of what a rank does stays
+    FlushJoined();  // keeps the order of each rank's events
     return false;
   }
   if (want->generation != directory_.generation()) return false;
@@ -228,8 +228,7 @@ Status TreeNode::FromAbove(const TreeDown& message) {
 void TreeNode::Down(const TreeDownEntry& entry, ToAgent inner) {
   if (const auto* begin = std::get_if<BeginGeneration>(&inner)) directory_.Begin(begin->generation);
   if (const auto* value = std::get_if<KeyValue>(&inner)) {
-    // Asked for by this node, on behalf of those that wait; an answer that nobody asked for is not
-    // kept.
+    // Requested by this node on behalf of waiting hosts; unrequested answers are discarded.
     if (value->generation != directory_.generation() || !directory_.Awaited(value->key)) return;
     for (uint32_t reader : directory_.Put(value->key, value->value)) Give(reader, *value);
     return;

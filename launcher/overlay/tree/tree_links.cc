@@ -17,7 +17,7 @@ constexpr Duration kHandshakeLimit = std::chrono::seconds(5);
 
 StreamOptions OptionsOf(uint32_t child) {
   StreamOptions options;
-  options.job = child;  // who is connected was proven before; this tells one link from another
+  options.job = child;  // the peer was authenticated before; this distinguishes the links
   return options;
 }
 
@@ -161,7 +161,7 @@ void TreeLinks::Tick(TimePoint now) {
 void TreeLinks::Lose(uint32_t peer, const Status& why) {
   auto at = links_.find(peer);
   if (at == links_.end()) return;
-  // A pump may be under this call: it goes when that is over.
+  // This may be called from a pump, which is destroyed after that.
   std::shared_ptr<Link> lost = std::move(at->second);
   if (lost->pump != nullptr) lost->pump->Close();
   links_.erase(at);

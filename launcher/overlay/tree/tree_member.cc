@@ -7,7 +7,7 @@
 namespace hvd {
 namespace {
 
-// How long a host that has others below it waits for more to send up together. Far less than a
+// How long a host with others below it collects messages to send up together. Far less than a
 // worker takes to start.
 constexpr Duration kGather = std::chrono::milliseconds(1);
 
@@ -31,8 +31,8 @@ std::string TreeMember::Listen(const ProbeConnectivity& question) {
 
 void TreeMember::Join(const StartJob& start) {
   if (node_ != nullptr || start.tree.host >= start.tree.hosts) return;
-  // One that the driver speaks to and that has nobody below it is in the tree, too: the driver's
-  // messages to all come to it as a part of the tree.
+  // A host without others below it that the driver is connected to is in the tree, too: messages of
+  // the driver to all hosts reach it through the tree.
   TreePlace place = PlaceInTree(start.tree.host, start.tree.hosts, start.tree.radix);
   straight_ = !place.parent;
   node_ = std::make_unique<TreeNode>(start.tree.host, place,
@@ -105,8 +105,8 @@ Status TreeMember::OnFromAbove(const TreeDown& message) {
   return status;
 }
 
-// Sends the messages that the node has ready, in all directions. A message for this host may bring
-// forth others.
+// Sends the messages that the node has ready, in all directions. A message for this host may
+// produce more.
 void TreeMember::Deliver() {
   for (const auto& [child, part] : node_->PopDownward()) links_->SendDown(child, part);
   if (node_->has_up()) GatherUp();
@@ -128,7 +128,7 @@ void TreeMember::OnBelowLost(uint32_t child, const Status& why) {
   owner_.tell_driver(AgentNote{NameOf(child) + " is not below it any more: " + why.message()});
 }
 
-// A connection that only ended needs no warning: the end of a host is heard of otherwise.
+// A connection that merely ended needs no warning: the end of a host is reported elsewhere.
 void TreeMember::WarnIfRefused(uint32_t host, const Status& why) {
   if (why.code() != Code::kInvalidArgument) return;
   owner_.tell_driver(AgentWarning{"it closed its connection to " + NameOf(host) +

@@ -23,7 +23,7 @@ namespace {
 constexpr Duration kLimit = std::chrono::seconds(3);
 constexpr int kJobLookAgainMs = 5;
 
-// The job of an agent or a warden by its command line, whatever runs it (valgrind, a wrapper).
+// The job of an agent or a warden from its command line, whatever runs it (valgrind, a wrapper).
 std::optional<std::string> KeptJob(std::string_view command) {
   using std::string_view_literals::operator""sv;
   constexpr std::string_view kArguments = "\0agent\0--job\0"sv;
@@ -33,8 +33,8 @@ std::optional<std::string> KeptJob(std::string_view command) {
   return std::string(rest.substr(0, rest.find('\0')));
 }
 
-// Agents and wardens carry their job's id, too, so one file is read of a process that is part of no
-// job.
+// Agents and wardens also have their job's id, so for a process that is not part of a job one file
+// suffices.
 std::optional<JobProcess> Examine(pid_t pid) {
   const std::string folder = Format("{}/", pid);
   if (!IsOwnProcess(pid)) return std::nullopt;
@@ -69,7 +69,8 @@ std::set<std::string> Kept(const std::vector<JobProcess>& seen) {
   return kept;
 }
 
-// Sends SIGKILL until nothing of dead jobs is left, `seen` at first; by job, all that were seen.
+// Sends SIGKILL until nothing of dead jobs is left, starting with `seen`; returns all processes
+// seen, by job.
 std::map<std::string, std::set<pid_t>> KillLeftOver(std::vector<JobProcess> seen,
                                                     const JobPlace& here, const std::string& own) {
   std::map<std::string, std::set<pid_t>> ended;
@@ -147,7 +148,7 @@ std::vector<std::string> EndDeadJobs() {
   for (const auto& [job, pids] : KillLeftOver(std::move(seen), *here, own)) {
     ended[job].insert(pids.begin(), pids.end());
     RemoveRecorderFolders(job);
-    RemoveCgroup(job);  // a warden that was about to end may have kept it at the first look
+    RemoveCgroup(job);  // a warden that was about to end may have prevented it the first time
   }
   for (const auto& [job, pids] : ended) {
     if (!pids.empty()) sentences.push_back(Sentence(job, pids.size()));

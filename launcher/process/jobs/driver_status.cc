@@ -21,8 +21,8 @@ namespace {
 constexpr std::string_view kName = "hvd-driver-";
 constexpr size_t kJobIdDigits = 16;
 constexpr size_t kMostNameBytes = 64;
-// Between two rounds of answers: processes that connect again and again do not keep the driver from
-// its job.
+// Pause between rounds of answers, so that clients that connect repeatedly do not slow down the
+// driver.
 constexpr auto kPause = std::chrono::milliseconds(10);
 
 // The process that listens, if it runs as this user.
@@ -66,7 +66,7 @@ std::vector<DriverReply> AskDrivers(Duration limit) {
     DriverReply driver;
     UniqueFd socket;
   };
-  std::vector<Asked> asked;  // all of them before the first is waited for
+  std::vector<Asked> asked;  // ask all before waiting for the first
   for (const std::string& job : DriversIn(ReadProcFile("net/unix"))) {
     Result<UniqueFd> socket = ConnectLinkIfAny(std::string(kName) + job);
     if (!socket.ok() || !socket->valid()) continue;
@@ -90,7 +90,7 @@ std::vector<std::string> DriversIn(std::string_view unix_sockets) {
     size_t at = line.rfind(" @");
     if (at == std::string_view::npos || !line.substr(at + 2).starts_with(kName)) continue;
     std::string job(line.substr(at + 2 + kName.size()).substr(0, kJobIdDigits));
-    // The kernel shows a zero byte at the end of a name as '@'; these names have none.
+    // The kernel shows a trailing zero byte of a name as '@'; these names have none.
     if (line.size() != at + 2 + kName.size() + kJobIdDigits || !ParseJobId(job)) continue;
     if (std::find(jobs.begin(), jobs.end(), job) == jobs.end()) jobs.push_back(std::move(job));
   }

@@ -15,8 +15,8 @@
 namespace hvd {
 namespace {
 
-// A filter of a sandbox may deny getrandom(), and then the device, too. Without random numbers
-// there is no key, and nothing that could go on.
+// A sandbox may forbid getrandom(), and the device, too. Without random numbers there is no key,
+// and nothing can continue.
 [[noreturn]] void EndWithoutRandomNumbers(int error) {
   const std::string text = Format(
       "hvdrun: this process gets no random numbers (getrandom: {}), and so cannot make the keys of "

@@ -17,7 +17,7 @@ namespace {
 constexpr char kSeparator = '/', kBetweenParents = ',';
 constexpr size_t kMostParents = 256;
 
-// The text up to the separator, which goes with it.
+// Removes and returns the text up to the separator, which is removed, too.
 std::string_view PopField(std::string_view& text, char separator) {
   size_t end = std::min(text.find(separator), text.size());
   std::string_view part = text.substr(0, end);
@@ -46,8 +46,7 @@ std::optional<JobPlace> PlaceHere() {
     std::optional<ProcessInfo> info = LookAtProcess(parent);
     parent = info ? info->parent : 0;
   }
-  // The first process of the namespace, which takes the orphans of those that were put into it from
-  // outside.
+  // The first process of the namespace, which adopts orphans that entered it from outside.
   if (place.parents.empty() || place.parents.back() != 1) place.parents.push_back(1);
   return place;
 }

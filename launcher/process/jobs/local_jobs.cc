@@ -83,13 +83,13 @@ const ProcessInfo* Find(const std::vector<ProcessInfo>& all, pid_t pid) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// A process that a driver on this machine starts bears this mark. One whose driver is gone is about
-// to end by itself.
+// A process started by a driver on this machine has this mark. Without its driver it is about to
+// end by itself.
 bool StartedHere(pid_t warden) {
   return VariableIn(ReadProcFile(ProcName(warden, "environ")), kLocalAgentName).has_value();
 }
 
-// Containers show their processes to the machine around them, and are hosts of their own.
+// The machine sees processes of its containers, which are hosts of their own.
 bool IsInOurPidNamespace(pid_t pid) {
   struct stat theirs {};
   struct stat ours {};
@@ -111,7 +111,7 @@ JobHere PartOf(const std::vector<ProcessInfo>& all, const ProcessInfo& warden,
   return part;
 }
 
-// The agents of one job have ids that follow each other.
+// The ids of one job's agents are consecutive.
 bool IsOfJob(const JobHere& part, const JobHere& job) {
   constexpr uint64_t kMostHosts = 1 << 16;
   return part.id == job.id ||

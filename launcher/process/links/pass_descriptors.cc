@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostMessageBytes = 256;
 
-// All of them, so that none stays open unseen.
+// Collects all of them, so that none stays open unnoticed.
 std::vector<UniqueFd> DescriptorsIn(msghdr& header) {
   std::vector<UniqueFd> found;
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {

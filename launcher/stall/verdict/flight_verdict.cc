@@ -38,7 +38,7 @@ std::string NameOf(const RecordedGroup& group) {
   return "group " + Printable(described ? group.description : group.name, 60);
 }
 
-// All that a rank has enqueued under a number: a coalesced collective has several entries.
+// All entries of a rank with one number: a coalesced collective has several.
 using Entries = std::vector<const FlightEntry*>;
 
 Entries EntriesOf(const FlightGroup& group, uint64_t number) {
@@ -64,8 +64,8 @@ std::string TextOf(const Entries& entries) {
 
 bool IsAnyOf(std::string_view name, auto... names) { return ((name == names) || ...); }
 
-// What has to be equal on all ranks, beside the operation. The element counts and not the shapes:
-// libraries look at nothing else.
+// What must be equal on all ranks besides the operation: element counts rather than shapes, because
+// libraries check nothing else.
 std::string Measure(const FlightEntry& entry) {
   const std::string_view name = entry.operation;
   const bool differs = IsAnyOf(name, "gather", "scatter", "barrier", "all_reduce_barrier", "send",
@@ -73,7 +73,7 @@ std::string Measure(const FlightEntry& entry) {
                        name.starts_with("all_to_all") || name.starts_with("alltoall") ||
                        name.find("_v") != name.npos || name.find("coalesced") != name.npos;
   if (differs) return "";
-  // The parts of all_gather may differ; together they are the same.
+  // The parts of all_gather may differ; their total is the same.
   const bool by_output = name.find("gather") != name.npos;
   return Format("{} {}", entry.type, by_output ? entry.outputs : entry.inputs);
 }
@@ -90,7 +90,7 @@ std::string Measures(const Entries& entries) {
   return text;
 }
 
-// Nothing: each one that a rank has enqueued has ended there.
+// Nothing: everything that a rank has enqueued has ended.
 std::optional<uint64_t> FirstOpen(const RecordedGroup& group) {
   std::optional<uint64_t> first;
   for (const auto& [rank, recorded] : group.recorded) {
@@ -103,7 +103,7 @@ std::optional<uint64_t> FirstOpen(const RecordedGroup& group) {
 }
 
 struct Finding {
-  int order = 0;  // what explains most comes first
+  int order = 0;  // most informative first
   std::string line;
 };
 
@@ -205,7 +205,7 @@ std::optional<Finding> ExplainCollective(const RecordedGroup& group, const RankS
   return finding;
 }
 
-// The first that has not ended of each rank.
+// Explains the first unfinished entry of each rank.
 std::optional<Finding> ExplainMessages(const RecordedGroup& group) {
   Finding finding{3, ""};
   size_t count = 0;
@@ -248,7 +248,7 @@ std::map<std::string, uint64_t> OpenCollectives(const std::vector<FlightRecord>&
 
 std::string ExplainFlight(const std::vector<FlightRecord>& records, uint32_t size) {
   RankSet dumped;
-  // Groups of different ranks may have one name.
+  // Groups of different ranks may have the same name.
   std::map<std::tuple<std::string, std::string, std::vector<uint32_t>>, RecordedGroup> groups;
   for (const FlightRecord& record : records) {
     if (!record.trouble.empty()) continue;

@@ -8,9 +8,9 @@
 namespace hvd {
 namespace {
 
-// Functions in which a rank waits for other ranks. An empty function stands for all of the file.
+// Functions in which a rank waits for other ranks. An empty function name means the whole file.
 struct WaitingFunction {
-  // kInnermost: may compute, and counts where it has called nothing in Python.
+  // kInnermost: may compute, and counts if it is the innermost Python frame.
   enum Kind { kWaits, kOnce, kMayCompute, kInnermost };
   std::string_view file, function;
   Kind kind = kWaits;
@@ -35,12 +35,12 @@ constexpr auto kWaitingFunctions = std::to_array<WaitingFunction>({
     {"/torch/nn/parallel/distributed.py", "_distributed_broadcast_coalesced"},
     {"/torch/nn/parallel/distributed.py", "_check_global_requires_backward_grad_sync"},
     {"/torch/nn/parallel/distributed.py", "_sync_final_model"},
-    // The ranks agree on the buckets of the gradients, from C++.
+    // The ranks agree on the gradient buckets, in C++.
     {"/torch/nn/parallel/distributed.py", "forward", WaitingFunction::kInnermost},
     {"/torch/nn/parallel/distributed.py", "_pre_forward", WaitingFunction::kInnermost},
     {"/torch/nn/parallel/distributed.py", "__init__", WaitingFunction::kInnermost},
     {"/torch/nn/modules/_functions.py", "forward", WaitingFunction::kMayCompute},  // SyncBatchNorm
-    // DistributedDataParallel exchanges gradients in there, from C++.
+    // DistributedDataParallel exchanges gradients in it, in C++.
     {"/torch/_tensor.py", "backward", WaitingFunction::kMayCompute},
     {"/torch/autograd/__init__.py", "backward", WaitingFunction::kMayCompute},
     {"/torch/autograd/graph.py", "_engine_run_backward", WaitingFunction::kMayCompute},
@@ -50,7 +50,7 @@ constexpr auto kWaitingFunctions = std::to_array<WaitingFunction>({
     {"/torch/cuda/streams.py", "wait", WaitingFunction::kMayCompute},
 });
 
-// Functions of mpi4py that wait for other ranks. Those of objects as in `comm.Bcast(...)`.
+// Functions of mpi4py that wait for other ranks, as methods: `comm.Bcast(...)`.
 constexpr auto kMpiFunctions = std::to_array<std::string_view>({
     "Allgather", "Allgatherv", "Allreduce", "Alltoall",       "Alltoallv", "Alltoallw",
     "Barrier",   "Bcast",      "Exscan",    "Gather",         "Gatherv",   "Mprobe",
@@ -62,11 +62,11 @@ constexpr auto kMpiFunctions = std::to_array<std::string_view>({
 constexpr auto kMpiObjectFunctions = std::to_array<std::string_view>(
     {"allgather", "allreduce", "alltoall", "barrier", "bcast", "exscan", "gather", "mprobe",
      "probe", "recv", "reduce", "scan", "scatter", "send", "sendrecv", "ssend"});
-// They take no time, so a line that calls them as well waits in MPI if it takes long.
+// These return immediately, so a line that also calls them and takes long waits in MPI.
 constexpr auto kShortFunctions = std::to_array<std::string_view>(
     {"Get_rank", "Get_size", "bool", "float", "int", "item", "len", "str"});
 
-// "MPI.COMM_WORLD" and "self.comm" are the communicators of a script, "request" is none.
+// "MPI.COMM_WORLD" and "self.comm" are communicators in a script, "request" is not.
 bool IsCommunicator(std::string_view object) {
   constexpr std::string_view kName = "comm";
   return std::ranges::search(object, kName, [](char a, char b) {
@@ -121,7 +121,7 @@ ForeignCall ForeignCallIn(const std::vector<PythonFrame>& frames) {
     }
     found.is_ours = found.is_ours || frame.file.find("/horovod/") != std::string_view::npos;
     found.inside = Format("{} ({})", frame.function, FileInLibrary(frame.file));
-    // The outermost one is what the script has called; one that surely waits is worth more.
+    // The outermost one is what the script has called; one that certainly waits takes precedence.
     const WaitingFunction* waiting = FindWaiting(frame);
     if (waiting == nullptr) continue;
     const bool innermost = waiting->kind == WaitingFunction::kInnermost;

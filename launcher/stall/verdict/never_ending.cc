@@ -5,14 +5,15 @@
 namespace hvd {
 namespace {
 
-// A thread that waits looks ten times a second; one that was not seen for so long may be elsewhere.
+// A waiting thread wakes up ten times a second; one that was not seen for this long may be
+// elsewhere.
 constexpr int64_t kFreshMs = 1500;
 
 bool HasEnded(const std::optional<RankFacts>& facts) { return facts && facts->in_world == 0; }
 
 bool WaitsForGood(const RankFacts& facts) {
   if (facts.in_world == 0 || facts.all_wait == 0 || facts.waits.empty()) return false;
-  if (facts.state == "T" || facts.state == "t") return false;  // what it saw last may be old
+  if (facts.state == "T" || facts.state == "t") return false;  // its last state may be outdated
   return std::ranges::all_of(facts.waits, [](const WaitFacts& wait) {
     return wait.submitted == 0 && wait.seen_ms <= kFreshMs;
   });
@@ -45,7 +46,7 @@ std::set<uint32_t> NeverEnding(const WorldFacts& before, const WorldFacts& now) 
   for (uint32_t rank = 0; rank < std::min(before.ranks.size(), now.ranks.size()); ++rank) {
     if (StillWaits(before.ranks[rank], now.ranks[rank])) stuck.insert(rank);
   }
-  // Those that have hope are taken out until only those are left that depend on each other.
+  // Removes those that may continue until only those are left that depend on each other.
   const auto has_hope = [&](uint32_t rank) {
     return std::ranges::any_of(now.ranks[rank]->waits, [&](const WaitFacts& wait) {
       return !IsHopeless(wait, now, stuck);

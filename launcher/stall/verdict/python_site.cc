@@ -73,7 +73,7 @@ std::string PythonSite(std::string_view stacks) {
   Innermost main;
   while (!stacks.empty()) {
     const std::string_view line = PopLine(&stacks);
-    // Threads come with the newest first, and the main thread is the oldest.
+    // Threads are listed from the newest to the oldest, which is the main thread.
     if (line.starts_with("Thread ") || line.starts_with("Current thread ")) main = {};
     if (const std::optional<PythonFrame> frame = FrameOf(line)) main.Add(*frame);
   }

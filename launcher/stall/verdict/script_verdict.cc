@@ -13,7 +13,7 @@
 namespace hvd {
 namespace {
 
-// More than the threads use that a library keeps to look after itself.
+// More CPU time than a library's housekeeping threads use.
 constexpr uint32_t kWorkPermille = 20;
 constexpr uint64_t kWorkBytes = 64 * 1024;
 constexpr size_t kMostGroups = 16;
@@ -31,7 +31,7 @@ bool Sleeps(const ScriptObservation& seen) { return IsOneOf(seen.state, "S", "D"
 bool Works(const ScriptObservation& seen) {
   return seen.cpu_permille >= kWorkPermille || seen.bytes_moved >= kWorkBytes;
 }
-// One that looks again and again may run just now.
+// One that polls may be running just now.
 bool Computes(const ScriptObservation& seen, int64_t warning_ms) {
   return seen.cpu_permille >= kWorkPermille ||
          (seen.state == "R" && seen.still_ms >= warning_ms / 4);
@@ -40,14 +40,14 @@ bool IsStill(const ScriptObservation& seen, int64_t warning_ms) {
   return seen.still_ms >= warning_ms && (Sleeps(seen) || IsStoppedNow(seen));
 }
 
-// NCCL and MPI spin. A loop that calls them again and again sleeps now and then.
+// NCCL and MPI spin. A loop that calls them repeatedly sleeps occasionally.
 bool Spins(const ScriptObservation& seen, int64_t warning_ms) {
   return seen.state == "R" && seen.still_ms >= warning_ms && seen.cpu_permille >= kWorkPermille &&
          seen.same_ms >= warning_ms && seen.may_compute == 0;
 }
 
-// How long a rank has been in its collective without a doubt; 0: it is in none, or not surely. That
-// it was seen at the same line twice is no proof: a loop comes there again.
+// How long a rank has certainly been in its collective; 0: it is in none, or that is not certain.
+// Being seen at the same line twice is no proof: a loop returns there.
 int64_t WaitedMs(const ScriptObservation& seen, int64_t warning_ms) {
   if (seen.call.empty() || IsStoppedNow(seen)) return 0;
   // It has not woken up since before its stack was read.
@@ -57,12 +57,12 @@ int64_t WaitedMs(const ScriptObservation& seen, int64_t warning_ms) {
   return seen.once != 0 ? seen.same_ms : 0;
 }
 
-// It waits and can be shown to have done nothing else.
+// It waits and provably has done nothing else.
 bool IsFirm(const ScriptObservation& seen, int64_t warning_ms) {
   return IsStill(seen, warning_ms) ? !Works(seen) : Spins(seen, warning_ms);
 }
 
-// What is known of it is too little, or of too long ago, to say what it does now.
+// What is known about it is too little or too old to say what it does now.
 bool IsUnclear(const ScriptRank& rank, int64_t warning_ms) {
   if (rank.left || IsStoppedNow(*rank.seen)) return false;
   const ScriptObservation& seen = *rank.seen;
@@ -188,7 +188,7 @@ struct Sorted {
   Ranks all_waiting, all_missing;
   int64_t waited_ms = 0;  // the longest
   bool firm = true, may_be_work = false, unclear = false;
-  std::string busy_key;  // of the missing ones, without lines that change all the time
+  std::string busy_key;  // of the missing ones, without lines that keep changing
 };
 
 void Sort(const Rank& rank, int64_t warning_ms, Sorted& sorted) {
@@ -216,7 +216,8 @@ std::string WaitText(const Groups::value_type& group, int64_t ms) {
          WholeSeconds(ms) + " in " + group.first;
 }
 
-// The ranks whose stacks would tell, and cannot be read: nothing moves, and that is all one knows.
+// The ranks whose stacks would be informative but cannot be read: all that is known is that nothing
+// moves.
 ScriptVerdict NothingMoves(const std::vector<Rank>& ranks, int64_t warning_ms) {
   ScriptVerdict found;
   int64_t still_ms = INT64_MAX;

@@ -10,7 +10,7 @@
 namespace hvd {
 namespace {
 
-// So much of a core is not what a process uses that only waits.
+// A process that only waits uses less CPU than this.
 constexpr uint32_t kBusyPercent = 20;
 constexpr size_t kMostLines = 16;
 
@@ -79,7 +79,7 @@ std::vector<uint32_t> NotWaitingIn(const Stalled& stalled, const WorldFacts& fac
   return others;
 }
 
-// Members that have submitted it and do not wait for it, and those that are stopped.
+// Members that have submitted it but do not wait for it, and those that are stopped.
 std::vector<uint32_t> HoldingUp(const Stalled& stalled, const WorldFacts& facts) {
   std::vector<uint32_t> ranks;
   for (uint32_t rank = 0; rank < facts.ranks.size(); ++rank) {
@@ -92,9 +92,9 @@ std::vector<uint32_t> HoldingUp(const Stalled& stalled, const WorldFacts& facts)
   return ranks;
 }
 
-// Those that have not submitted it; where all have, those that it waits for. These may themselves
-// wait for others, of whom the waiting ranks know nothing. While data are on their way between
-// hosts a rank may not know any: then those that do not wait in it.
+// Members that have not submitted it; if all have, those that it waits for. These may themselves
+// wait for others unknown to the waiting ranks. While data is in flight between hosts a rank may
+// not know any; then those that do not wait in it.
 std::vector<uint32_t> MissingOf(const Stalled& stalled, const WorldFacts& facts) {
   std::vector<uint32_t> missing;
   for (uint32_t rank : stalled.awaited) {
@@ -114,7 +114,7 @@ std::vector<uint32_t> MissingOf(const Stalled& stalled, const WorldFacts& facts)
   return holding_up.empty() ? missing : holding_up;
 }
 
-// The order in which collectives are worth a report.
+// The order in which collectives are reported.
 struct Worth {
   bool never = false, others_fault = false;
   int64_t waited_ms = 0;
@@ -130,7 +130,7 @@ Worth WorthOf(const Stalled& stalled, const WorldFacts& facts, const std::set<ui
 }
 
 std::string SiteOf(const RankFacts& facts) {
-  constexpr size_t kMostSite = 1000;  // its end says which line it is
+  constexpr size_t kMostSite = 1000;  // its end contains the line number
   return Printable(facts.site, kMostSite);
 }
 
@@ -175,7 +175,7 @@ std::string WhatItDoes(RankClass found, const std::optional<RankFacts>& facts,
 
 std::string History(const RankFacts& facts) {
   if (facts.submitted == 0) return "it has not submitted any collective";
-  // While it does not wait the one that it submitted last has ended.
+  // If it does not wait, the collective that it submitted last has ended.
   const bool waits = !facts.waits.empty();
   const uint64_t number = waits ? facts.finished : facts.submitted;
   const std::string& name = waits ? facts.last_finished : facts.last;
@@ -226,7 +226,7 @@ std::string Headline(const Stalled& stalled, const std::vector<uint32_t>& missin
   return text;
 }
 
-// What a rank that computes does at this moment is no change.
+// A computing rank's current activity does not count as a change.
 std::string SituationOf(uint32_t rank, RankClass found, const std::optional<RankFacts>& facts) {
   std::string text = Format("{} {}", rank, static_cast<int>(found));
   if (facts) text += Format(" {} {}", facts->submitted, facts->finished);

@@ -18,7 +18,7 @@ UniqueFd ConnectTo(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) return {};
   std::memcpy(address.sun_path, path.data(), path.size());
-  // A full backlog is an error at once: an agent that does not answer is none.
+  // A full backlog is an immediate error: an agent that does not answer counts as none.
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid() ||
       ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
@@ -56,7 +56,7 @@ void AgentClient::OnBytes(std::string_view bytes) {
   std::optional<std::string> message = FirstAgentMessage(in_);
   if (!message) return;
   if (message->empty()) return Close();
-  in_.clear();  // it says nothing unasked
+  in_.clear();  // it sends nothing unasked
   answer_ = std::move(*message);
   answer_ready_ = true;
   changed_();

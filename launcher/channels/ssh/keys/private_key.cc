@@ -61,7 +61,7 @@ const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// ---- DER, as much of it as the two formats of keys need
+// ---- DER, as far as the two key formats need it
 
 std::string Der(uint8_t tag, std::string_view content) {
   std::string length;
@@ -95,7 +95,7 @@ KeyPointer FromDer(int kind, const std::string& der) {
   return KeyPointer(::d2i_PrivateKey(kind, nullptr, &at, static_cast<long>(der.size())));
 }
 
-// d modulo (prime - 1): the value that RSA keeps for speed and OpenSSH's format leaves out.
+// d modulo (prime - 1): a value that RSA stores for speed and OpenSSH's format omits.
 std::string Exponent(const BIGNUM* d, const BIGNUM* prime) {
   std::unique_ptr<BN_CTX, FreeBy<::BN_CTX_free>> context(::BN_CTX_new());
   Number less(::BN_dup(prime)), result(::BN_new());
@@ -231,7 +231,7 @@ Read ReadOpenssh(std::string_view text) {
   return {ReadFields(fields, type), PrivateKey::Problem::kNoKey, blob};
 }
 
-// Called when a PEM key is encrypted. Nobody is asked.
+// Called if a PEM key is encrypted. Never prompts.
 int NoPassphrase(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -250,7 +250,7 @@ Read ReadPem(std::string_view text) {
   return {std::move(key), PrivateKey::Problem::kNone, std::move(blob)};
 }
 
-// DER's pair of numbers as SSH writes it.
+// DER's pair of numbers in SSH's encoding.
 std::string PairOf(std::string_view der) {
   const unsigned char* at = Bytes(der);
   std::unique_ptr<ECDSA_SIG, FreeBy<::ECDSA_SIG_free>> pair(

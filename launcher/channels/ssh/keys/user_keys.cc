@@ -26,7 +26,7 @@ bool OthersMayRead(const std::string& path) {
          (info.st_mode & kOthers) != 0;
 }
 
-// From the text of a file of one public key: "ssh-ed25519 AAAA... comment".
+// The key blob in the text of a public key file: "ssh-ed25519 AAAA... comment".
 std::string PublicBlob(const std::string& text) {
   size_t begin = text.find(' ');
   if (begin == std::string::npos) return "";
