@@ -52,8 +52,8 @@ std::string AgentGreeting(const std::string& job_id) { return "hvdrun-agent " + 
 std::optional<ScriptWants> ParseScriptWants(std::string_view line) {
   if (!line.starts_with(kWants)) return std::nullopt;
   line.remove_prefix(kWants.size());
-  if (words == "gzip") return ScriptWants{Packing::kGzip};
-  if (words == "tar") return ScriptWants{Packing::kTar};
+  if (line == "gzip") return ScriptWants{Packing::kGzip};
+  if (line == "tar") return ScriptWants{Packing::kTar};
   return std::nullopt;
 }
 

@@ -115,11 +115,11 @@ TEST(BundleFeed, SaysNowAndThenThatItMoves) {
   }
   EXPECT_EQ(sent, "\nhvdrun-bundle 10 cafe\n0123456789");
   EXPECT_TRUE(feed.Moved(now));
-  EXPECT_FALSE(feed.Moved(now + BundleFeed::kSay)) << "nothing more was sent";
+  EXPECT_FALSE(feed.Moved(now + BundleFeed::kReportEvery)) << "nothing more was sent";
   feed.Begin(bundle);
   feed.Consume(1);
   EXPECT_FALSE(feed.Moved(now + milliseconds(1))) << "too soon";
-  EXPECT_TRUE(feed.Moved(now + BundleFeed::kSay));
+  EXPECT_TRUE(feed.Moved(now + BundleFeed::kReportEvery));
 }
 
 }  // namespace

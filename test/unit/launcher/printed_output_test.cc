@@ -107,7 +107,7 @@ TEST(PrintedOutput, CountsTheBytesOfRanksAndNotThoseOfHvdrun) {
   EXPECT_EQ(printed->printed(0, OutputStream::kStderr), 0U);
   EXPECT_TRUE(printed->open_line().is_open);
   EXPECT_EQ(printed->open_line().rank, 1U);
-  EXPECT_EQ(PacketReader(kOutputMark).Take(pipe.ReadAll()), "[0]abc\nhvdrun: x\n[1]de");
+  EXPECT_EQ(PacketReader(kOutputMark).Unwrap(pipe.ReadAll()), "[0]abc\nhvdrun: x\n[1]de");
 }
 
 TEST(PrintedOutput, AFileThatIsReplacedCountsOnce) {
@@ -220,7 +220,7 @@ TEST(PrintedOutput, APacketThatWasWrittenAndNotCountedIsPrintedOnce) {
     printed->Recover();  // the successor was killed before it wrote anything
     ASSERT_TRUE(printed->Write(pipe.writing.get(), "\nhvdrun: here\n", {}));
     EXPECT_EQ(printed->printed(0, kPrintedOut), 5U);
-    EXPECT_EQ(PacketReader(kOutputMark).Take(pipe.ReadAll()), "a\nbcd\nhvdrun: here\n");
+    EXPECT_EQ(PacketReader(kOutputMark).Unwrap(pipe.ReadAll()), "a\nbcd\nhvdrun: here\n");
   }
 }
 

@@ -232,7 +232,7 @@ struct World {
 
   // A message of host `from` goes through the switch, after the call it was said in, as over a
   // stream.
-  RelayEnd::Teller From(uint32_t from) {
+  RelayEnd::Send From(uint32_t from) {
     return [this, from](const ToDriver& message) {
       asio::post(io, [this, from, message] {
         if (const auto* m = std::get_if<RelayOpen>(&message)) Check(relay.Handle(from, *m));
