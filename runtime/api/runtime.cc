@@ -37,8 +37,8 @@ void WarnOfAutotune(const World& world) {
 
 // Renews the environment variables from which scripts and other libraries read their rank and the
 // size of the world, in an elastic world; in other worlds they stay as the launcher set them. Only
-// variables that change are touched. The launcher sets all of them at the start, so that setenv does
-// not reallocate the environment while another thread reads it.
+// variables that change are touched. The launcher sets all of them at the start, so that setenv
+// does not reallocate the environment while another thread reads it.
 void RenewEnvironment(const World& world) {
   if (!world.ranks_change) return;
   const struct {

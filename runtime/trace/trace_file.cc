@@ -35,7 +35,8 @@ Status WriteAt(int fd, std::string_view bytes, uint64_t at, const std::string& p
   return Status::Ok();
 }
 
-// The first `used` bytes of `from`, at least the opening bracket, then spaces, then the end of the array.
+// The first `used` bytes of `from`, at least the opening bracket, then spaces, then the end of
+// the array.
 Status Fill(int from, int to, uint64_t used, uint64_t size, const std::string& path) {
   std::string piece;
   HVD_RETURN_IF_ERROR(WriteAt(to, "[", 0, path));

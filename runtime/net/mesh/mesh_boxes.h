@@ -27,8 +27,8 @@ namespace hvd {
 class MeshConsumer {
  public:
   virtual ~MeshConsumer() = default;
-  // Where the bytes go: the same place for a whole message, of any size but 0. Consumers of messages
-  // of one peer, tag and stripe may share it, since those arrive in sequence.
+  // Where the bytes go: the same place for a whole message, of any size but 0. Consumers of
+  // messages of one peer, tag and stripe may share it, since those arrive in sequence.
   virtual std::span<std::byte> window() = 0;
   // The next `count` bytes have arrived: a full window, or the rest of the message. Called by the
   // thread that moves the bytes, under the mesh's lock: must not call the mesh, nor take longer

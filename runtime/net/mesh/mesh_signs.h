@@ -1,5 +1,5 @@
-// What the kernel knows about the peers of a mesh: how fast bytes go to them, and whether they still
-// answer. MeshSigns keeps the last observation for any thread.
+// What the kernel knows about the peers of a mesh: how fast bytes go to them, and whether they
+// still answer. MeshSigns keeps the last observation for any thread.
 #ifndef HVD_RUNTIME_NET_MESH_MESH_SIGNS_H_
 #define HVD_RUNTIME_NET_MESH_MESH_SIGNS_H_
 

@@ -168,9 +168,9 @@ TEST(Adoption, AnAgentWithoutItsPartEndsTheJob) {
 
 TEST(Adoption, GathersTheSnapshotsAndWhatFollowsThem) {
   Adoption adoption(ARecord());
-  adoption.Take(0, ToDriver(RankJoined{0}));
-  adoption.Take(0, SnapshotOf(0, 0));
-  adoption.Take(0, ToDriver(RankJoined{1}));
+  adoption.Keep(0, ToDriver(RankJoined{0}));
+  adoption.Add(0, SnapshotOf(0, 0));
+  adoption.Keep(0, ToDriver(RankJoined{1}));
   EXPECT_FALSE(adoption.complete());
   adoption.Lose(1, "its agent is gone");
   EXPECT_TRUE(adoption.complete());

@@ -20,7 +20,7 @@ std::vector<std::string> EventsOf(const std::vector<TraceRecord>& records) {
   sink.event = [&seen](const TimelineEvent& event) {
     seen.push_back(std::to_string(event.ns) + " " + event.name + " {" + event.args + "}");
   };
-  RankEvents(0).Take(records, 0, sink);
+  RankEvents(0).Add(records, 0, sink);
   return seen;
 }
 
