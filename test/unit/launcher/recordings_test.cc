@@ -21,11 +21,7 @@ constexpr TimePoint kNow{};
 // Rank 0 on host a, rank 1 on host b.
 class RecordingsTest : public testing::Test {
  protected:
-  RecordingsTest() {
-    plan_.hosts = {"a", "b"};
-    plan_.ranks = {{0, 0, 0, 1, 0, 2}, {1, 1, 0, 1, 1, 2}};
-    options_.policy = FixedPolicy(2);
-  }
+  RecordingsTest() { options_.policy = FixedPolicy(2); }
   ~RecordingsTest() override {
     std::filesystem::remove(timeline_);
     std::filesystem::remove(dump_);
@@ -37,7 +33,7 @@ class RecordingsTest : public testing::Test {
 
   const std::string timeline_ = testing::TempDir() + "recordings_test.json";
   const std::string dump_ = testing::TempDir() + "recordings_test_dump.json";
-  Plan plan_;
+  const Plan plan_{.hosts = {"a", "b"}, .ranks = {{0, 0, 0, 1, 0, 2}, {1, 1, 0, 1, 1, 2}}};
   DriverOptions options_;
   asio::io_context io_;
   JobState state_{plan_, {}};
