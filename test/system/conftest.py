@@ -242,15 +242,25 @@ def jobs_here():
     return jobs
 
 
+def end_dead_jobs():
+    """As the hvdrun of a test would, which would say so."""
+    subprocess.run([hvdrun_path(), "ps"], stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_job_of_the_file_before():
+    """Whose hosts have just been switched off, with all that they ran."""
+    end_dead_jobs()
+
+
 @pytest.fixture(autouse=True)
 def no_job_for_the_next_test():
-    """Whose hvdrun would end what is left of a job that was killed as a whole, and say so."""
     before = jobs_here()
     yield
     end = time.monotonic() + scaled(5)
     while jobs_here() - before:
         if time.monotonic() > end:
-            subprocess.run([hvdrun_path(), "ps"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            end_dead_jobs()
             break
         time.sleep(0.01)
 
