@@ -27,8 +27,8 @@ constexpr bool EndsReading(Action action) {
   return action == Action::kBriefHelp || action == Action::kHelp || action == Action::kVersion;
 }
 
-// One field per row of the settings table that holds a value. The defaults live in the table, not
-// here.
+// One field per row of the settings table that holds a value. A row's default replaces what a field
+// starts with here. Where a row has none, the start value means "not given".
 struct Settings {
   int num_proc = 0;
   bool module = false;  // the command is a module of Python
@@ -63,6 +63,7 @@ struct Settings {
   BundleUse bundle = BundleUse::kAuto;
   std::string network_interfaces;
   std::string port_range;
+  int tree_radix = 0;  // hosts beyond which agents form a tree
   RelayUse relay = RelayUse::kAuto;
   std::string stage_timeouts;
 
@@ -91,10 +92,9 @@ struct Settings {
 
   bool json = false;  // of hvdrun doctor, --print-config and --check-build
 
-  std::string output_filename;                 // a directory
-  int64_t fusion_threshold_bytes = 128 << 20;  // between hosts; 0: tensors travel alone
-  int64_t output_limit_bytes = 0;              // of one file; 0: none
-  std::string prefix;                          // a template
+  std::string output_filename;     // a directory
+  int64_t output_limit_bytes = 0;  // of one file; 0: none
+  std::string prefix;              // a template
   bool prefix_timestamp = false;
   int progress_rate = 0;  // updates of a progress bar shown a second; 0: all
   bool fold = false;
@@ -108,13 +108,10 @@ struct Settings {
   bool stock_horovod = false;  // workers do not use this runtime
   BindTo bind_to = BindTo::kNone;
   GpuVisibility gpus = GpuVisibility::kAll;
-  bool gpu_graphs = false;
-  std::string torch_backend;  // gloo or hvd: what a script gets that asks for gloo
-  int omp_threads = 0;        // 0: the share of cores, -1: left alone
+  int omp_threads = 0;  // 0: the share of cores, -1: left alone
 
   std::string timeline_filename;  // a file; "DYNAMIC": begun by hvd.start_timeline(); empty: none
   bool timeline_mark_cycles = false;
-  bool nvtx_ranges = false;
   int64_t timeline_max_bytes = 0;  // of the file; 0: no limit
   int timeline_steps = 0;          // of the job; 0: no limit
   TimelineKeep timeline_keep = TimelineKeep::kFirst;
@@ -127,26 +124,34 @@ struct Settings {
   std::string autotune_report;    // empty: none
   bool autotune_memory = true;
   int autotune_warmup_samples = 0, autotune_steps_per_sample = 0, autotune_most_samples = 0;
-  int chunk_kib = 0, ring_from_kib = 0, wait_spins = 0,
-      wait_yields = 0,  // of the runtime; without a row's value: its own
-      inter_host_piece_kib = 0, inter_host_pieces = 0, inter_host_stripes = 0;
 
   double timeout_seconds = 0;  // 0: none
   std::string error_file;
   std::string dump_on_failure;  // the file for the last events of a job that failed; empty: none
 
-  // Used by the runtime in the workers, through their variables.
+  // Checked here and used in the workers alone, which read them from their variables
+  // (worker_environment).
+  int64_t fusion_threshold_bytes = 128 << 20;  // between hosts; 0: tensors travel alone
   std::string join_average;
+  std::string torch_backend;  // gloo or hvd: what a script gets that asks for gloo
+  bool gpu_graphs = false;
+  bool nvtx_ranges = false;
+  bool stall_check_stacks = true;
+  int gloo_timeout_seconds = 0;  // for connecting; 0: no limit
+  // 0 where nothing was given: without a variable the runtime chooses.
+  int chunk_kib = 0, ring_from_kib = 0, wait_spins = 0, wait_yields = 0;
+  int inter_host_piece_kib = 0, inter_host_pieces = 0, inter_host_stripes = 0;
+
+  // Used here and in the workers.
   bool stall_check = true;
   int stall_warning_seconds = 0;
   int stall_shutdown_seconds = 0;  // 0: never
-  bool stall_check_stacks = true;
-  int gloo_timeout_seconds = 0;  // for connecting; 0: no limit
   LogLevel log_level = LogLevel::kWarning;
+
+  // How long hvdrun and its agents wait.
   double start_timeout_seconds = 0;
   double terminate_grace_seconds = 0;  // SIGTERM to SIGKILL
   double heartbeat_timeout_seconds = 0;
-  int tree_radix = 0;
   // How long an agent waits after a lost connection; -1: not given.
   double driver_grace_seconds = -1;
 

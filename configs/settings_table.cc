@@ -357,7 +357,7 @@ std::span<const Row> SettingRows() {
        .max = 4096,
        .example = "16",
        .what = "the number of hosts beyond which there is a tree",
-       .doc = "beyond this many hosts, agents forward messages in a tree up to 4 wide",
+       .doc = "a threshold: with more hosts, agents form a tree of up to 4 branches",
        .target = &Settings::tree_radix},
       {.section = kHosts,
        .name = "relay",
@@ -867,8 +867,8 @@ std::span<const Row> SettingRows() {
        .min = 0,
        .max = 1'073'741'824,
        .example = "1024",
-       .what = "the size from which the ring is used, in KiB",
-       .doc = "minimum KiB of private tensors staged through cached slots (the L2)",
+       .what = "the size from which tensors pass through slots in the cache, in KiB",
+       .doc = "KiB from which unregistered tensors pass through slots in the cache (L2)",
        .target = &Settings::ring_from_kib},
       {.section = kTuning,
        .name = "wait-spins",
@@ -984,9 +984,9 @@ std::span<const Row> SettingRows() {
        .max = 3600,
        .example = "30",
        .what = "the time workers outlive the connection to hvdrun",
-       .doc = "time that workers continue while the connection to hvdrun is lost; by default 0, "
-              "and with "
-              "--detach 60 s, in an elastic job for hvdrun itself only; 0: they end with hvdrun",
+       .doc =
+           "how long workers go on without a connection to hvdrun; 0: they end with it; default 0; "
+           "with --detach 60 s, in an elastic job only when hvdrun itself has ended",
        .target = &Settings::driver_grace_seconds},
       {.section = kFailure,
        .name = "gloo-timeout-seconds",

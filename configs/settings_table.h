@@ -1,6 +1,6 @@
 // The settings table: one row per setting, the source of the option parser, environment and file
-// loading, range errors, --help, --print-config and the environment of the workers. To add a
-// setting, add a row and a field in Settings.
+// loading, range errors, --help, --print-config and the environment of the workers. README.md says
+// what else a new setting needs.
 #ifndef HVD_CONFIGS_SETTINGS_TABLE_H_
 #define HVD_CONFIGS_SETTINGS_TABLE_H_
 
@@ -66,7 +66,9 @@ struct Row {
   std::string_view name;     // long flag without dashes; unique
   std::vector<std::string_view>
       flags;  // all spellings, the one for messages first; a kBool "--x" also has "--no-x"
-  // Variable that hvdrun reads, and that workers get if a value was given; or empty.
+  // A variable, or empty. It works in both directions: hvdrun reads the setting from it, and a
+  // value that was given, by flag, key or variable, is in the workers' environment under this
+  // name. That of a setting of hvdrun's own is there, too, and has no effect.
   std::string_view env = {};
   std::string_view yaml = {};  // dotted key, or empty
   Type type = Type::kString;
