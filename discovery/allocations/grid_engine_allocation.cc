@@ -23,11 +23,11 @@ Status AddLine(std::string_view line, MachineList& list) {
 }  // namespace
 
 Result<std::optional<Allocation>> FindGridEngineAllocation(const AllocationFacts& facts) {
-  const std::string path = facts.env("PE_HOSTFILE").value_or("");
-  if (path.empty()) return std::optional<Allocation>();
+  const std::optional<std::string> path = facts.Text("PE_HOSTFILE");
+  if (!path) return std::optional<Allocation>();
   const std::string source =
-      "Grid Engine's file " + Printable(path, kMaxShownPath) + " (PE_HOSTFILE)";
-  const Result<std::string> text = facts.read_file(path);
+      "Grid Engine's file " + Printable(*path, kMaxShownPath) + " (PE_HOSTFILE)";
+  const Result<std::string> text = facts.read_file(*path);
   if (!text.ok()) return InvalidArgument(source + " " + text.status().message());
   MachineList list(source);
   LineReader lines(*text);
@@ -37,7 +37,7 @@ Result<std::optional<Allocation>> FindGridEngineAllocation(const AllocationFacts
   Result<std::vector<HostSpec>> hosts = list.Finish();
   if (!hosts.ok()) return hosts.status();
   Allocation allocation;
-  allocation.name = "Grid Engine job " + facts.env("JOB_ID").value_or("");
+  allocation.name = "Grid Engine job " + facts.Text("JOB_ID").value_or("");
   allocation.hosts = std::move(*hosts);
   allocation.slots_are = "one per slot of the queue";
   return std::optional<Allocation>(std::move(allocation));
