@@ -3,10 +3,12 @@
 #ifndef HVD_TEST_FAKES_WORLD_OF_THREADS_H_
 #define HVD_TEST_FAKES_WORLD_OF_THREADS_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "runtime/backends/shm/shm_backend.h"
@@ -19,6 +21,12 @@
 namespace hvd::test {
 
 enum class Transport { kShm, kInproc };
+
+// The name of a test on this transport with this many ranks: "Shm2".
+inline std::string NameOf(const std::tuple<Transport, uint32_t>& tested) {
+  const auto [transport, size] = tested;
+  return (transport == Transport::kShm ? "Shm" : "Inproc") + std::to_string(size);
+}
 
 class WorldOfThreads {
  public:

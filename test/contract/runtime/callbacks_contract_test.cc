@@ -136,12 +136,7 @@ TEST_P(Callbacks, ABrokenWorldEndsThem) {
 INSTANTIATE_TEST_SUITE_P(, Callbacks,
                          ::testing::Combine(::testing::Values(Transport::kShm, Transport::kInproc),
                                             ::testing::Values(1u, 2u, 3u)),
-                         [](const auto& tested) {
-                           return std::string(std::get<0>(tested.param) == Transport::kShm
-                                                  ? "Shm"
-                                                  : "Inproc") +
-                                  std::to_string(std::get<1>(tested.param));
-                         });
+                         [](const auto& tested) { return NameOf(tested.param); });
 
 }  // namespace
 }  // namespace hvd::test
