@@ -1,6 +1,6 @@
 // The backends by the names used with hvd_built and hvd_enabled: whether each can be loaded, when a
-// world uses it, whether it connects the hosts of a world, and how it is opened. A new backend
-// needs only a new row here.
+// world uses it, whether it connects the hosts of a world, and how it is opened. What else a new
+// backend needs: runtime/backends/README.md.
 #ifndef HVD_RUNTIME_API_BACKEND_LIST_H_
 #define HVD_RUNTIME_API_BACKEND_LIST_H_
 

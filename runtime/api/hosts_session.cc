@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "runtime/api/backend_list.h"
 #include "runtime/api/compare_hosts.h"
 #include "runtime/base/text/format.h"
 #include "runtime/net/trouble.h"
@@ -90,8 +89,10 @@ Group WorldGroup(const World& world) {
 }
 
 Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world,
+                                                             const BackendFacts& facts,
                                                              Bootstrap& bootstrap, MpiWorld* mpi) {
-  if (world.hosts == 1) return std::unique_ptr<InterHostComm>();
+  const BackendRow* backend = InterHostBackend(facts);
+  if (backend == nullptr) return std::unique_ptr<InterHostComm>();
   const Group group = WorldGroup(world);
   if (!std::ranges::is_sorted(group.local_to_group)) {
     return Unsupported(
@@ -108,8 +109,7 @@ Result<std::unique_ptr<InterHostComm>> HostsSession::Connect(const World& world,
   options.listen = world.listen;
   options.connect_timeout = settings->timeout;
   options.spin = SpinOf(world);
-  const BackendFacts facts{.several_hosts = true, .over_mpi = mpi != nullptr};
-  return InterHostBackend(facts)->open({options, bootstrap.directory(), mpi});
+  return backend->open({options, bootstrap.directory(), mpi});
 }
 
 HostsSession::HostsSession(const World& world, std::unique_ptr<InterHostComm> comm, Peers& peers,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/api/backend_list.h"
 #include "runtime/api/engine_options.h"
 #include "runtime/backends/hosts/hosts_backend.h"
 #include "runtime/backends/inter_host_comm.h"
@@ -23,10 +24,11 @@ Group WorldGroup(const World& world);
 
 class HostsSession {
  public:
-  // Connects to the other hosts, over `mpi` unless it is null; returns null for a world on one
-  // host. kUnsupported with the reason if hosts cannot be connected.
-  static Result<std::unique_ptr<InterHostComm>> Connect(const World& world, Bootstrap& bootstrap,
-                                                        MpiWorld* mpi);
+  // Connects to the other hosts with the backend for such a world; `mpi` may be null. Returns null
+  // for a world on one host. kUnsupported with the reason if hosts cannot be connected.
+  static Result<std::unique_ptr<InterHostComm>> Connect(const World& world,
+                                                        const BackendFacts& facts,
+                                                        Bootstrap& bootstrap, MpiWorld* mpi);
 
   // All arguments passed by reference outlive the session.
   HostsSession(const World& world, std::unique_ptr<InterHostComm> comm, Peers& peers,

@@ -66,12 +66,23 @@ EngineOptions InWorld(EngineOptions options, const World& world, Bootstrap& boot
   return options;
 }
 
+// What is known of a world before its session exists.
+BackendFacts FactsOf(const World& world, const MpiWorld* mpi,
+                     const std::optional<MpiFacts>& mpi_beside) {
+  return {.several_hosts = world.hosts > 1,
+          .over_mpi = mpi != nullptr,
+          .mpi_beside = mpi_beside.has_value(),
+          .mpi_threads = mpi != nullptr ? mpi->threads_supported()
+                                        : mpi_beside && mpi_beside->threads_supported};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::Open(Membership member, Bootstrap& bootstrap,
                                                SharedHeap& heap, const EngineOptions& options) {
-  Result<std::unique_ptr<InterHostComm>> comm =
-      HostsSession::Connect(member.world, bootstrap, member.mpi.get());
+  Result<std::unique_ptr<InterHostComm>> comm = HostsSession::Connect(
+      member.world, FactsOf(member.world, member.mpi.get(), member.mpi_beside), bootstrap,
+      member.mpi.get());
   if (!comm.ok()) {
     Status why = InitFailure(member.world, comm.status());
     bootstrap.Leave(member.world.generation, SteadyNow());
@@ -168,14 +179,10 @@ Status Session::AddProcessSets(const std::vector<std::vector<uint32_t>>& given) 
 }
 
 BackendFacts Session::backend_facts() const {
-  const bool threads =
-      mpi_ ? mpi_->threads_supported() : mpi_beside_ && mpi_beside_->threads_supported;
-  return {.several_hosts = world_.hosts > 1,
-          .over_mpi = mpi_ != nullptr,
-          .mpi_beside = mpi_beside_.has_value(),
-          .mpi_threads = threads,
-          .cuda = devices_.loaded(),
-          .nccl = devices_.UsesNccl()};
+  BackendFacts facts = FactsOf(world_, mpi_.get(), mpi_beside_);
+  facts.cuda = devices_.loaded();
+  facts.nccl = devices_.UsesNccl();
+  return facts;
 }
 
 std::string Session::Failure() const {
