@@ -19,7 +19,7 @@ struct Agreement {
   // Allgather: rows of each member of the set; alltoall: rows from each member of the set for each
   // member on this host.
   std::vector<int64_t> extents;
-  // CrossHostRequest::note of each host with members, in order of hosts. Empty: as in this set's
+  // InterHostRequest::note of each host with members, in order of hosts. Empty: as in this set's
   // previous batch.
   std::vector<std::string> notes;
 };

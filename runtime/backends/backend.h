@@ -44,7 +44,7 @@ struct Extent {
 // last member of this host to join, and the result's `rows` becomes the world rank that joined last
 // of all. A join that cannot succeed because a member of the host left without joining is started
 // after everything else that this member has announced, and has to fail.
-struct CrossHostRequest {
+struct InterHostRequest {
   int32_t domain = 0;       // names are per domain; never that of a removed set
   std::string_view name;    // of the operation
   std::string_view detail;  // as sent to a peer: equal details agree
@@ -74,7 +74,7 @@ struct MemberInputs {
   // Null when all members are on this host. The members of this host have agreed; the backend
   // agrees with the other hosts, and so handles joined members as well: any collective may be
   // started with some.
-  const CrossHostRequest* cross_host = nullptr;
+  const InterHostRequest* inter_host = nullptr;
 };
 
 // A backend's state of one operation of this rank.

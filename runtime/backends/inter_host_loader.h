@@ -34,11 +34,11 @@ Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions&
 // True if the library can be loaded.
 bool CanOpenInterHostComm();
 
-// The function that libhvd_gloo.so exports as "hvd_cross_create"; `status` gets the reason when the
+// The function that libhvd_gloo.so exports by the name below; `status` gets the reason when the
 // answer is null. Both sides are built together, so C++ types pass.
 using InterHostCreate = InterHostComm* (*)(const InterHostOptions* options, KvStore* directory,
                                            Status* status);
-inline constexpr char kInterHostCreateName[] = "hvd_cross_create";
+inline constexpr char kInterHostCreateName[] = "hvd_inter_host_create";
 
 }  // namespace hvd
 

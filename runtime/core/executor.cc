@@ -73,12 +73,12 @@ Status Executor::StartCrossHost(Operation* op, const Status& agreed) {
   const std::string detail = EncodeDetail(name.own_detail, name.text, !name.hosts_know_names);
   name.hosts_know_names = true;
   const size_t count = agreed.ok() ? op->parts.size() : 1;
-  CrossHostRequest cross_host;
-  cross_host.domain = name.domain <= 0 ? name.domain : name.set->instance;
-  cross_host.name = name.text;
-  cross_host.detail = detail;
-  cross_host.part_count = static_cast<uint32_t>(count);
-  cross_host.disagreement = agreed.ok() ? nullptr : &agreed;
+  InterHostRequest inter_host;
+  inter_host.domain = name.domain <= 0 ? name.domain : name.set->instance;
+  inter_host.name = name.text;
+  inter_host.detail = detail;
+  inter_host.part_count = static_cast<uint32_t>(count);
+  inter_host.disagreement = agreed.ok() ? nullptr : &agreed;
   op->parts_left = count;
   for (size_t i = 0; i < op->parts.size(); ++i) {
     OperationTensor& part = op->parts[i];
@@ -87,10 +87,10 @@ Status Executor::StartCrossHost(Operation* op, const Status& agreed) {
       if (part.state != nullptr) For(part.call).Abandon(std::move(part.state), false);
       continue;
     }
-    cross_host.part = static_cast<uint32_t>(i);
+    inter_host.part = static_cast<uint32_t>(i);
     MemberInputs inputs{name.descriptors, {}, {}};
     if (agreed.ok()) inputs = rounds_.InputsOf(name, i);
-    inputs.cross_host = &cross_host;
+    inputs.inter_host = &inter_host;
     Result<bool> complete = For(part.call).Start(part.call, part.state.get(), inputs);
     if (!complete.ok()) return complete.status();
   }

@@ -268,11 +268,11 @@ class SimulatedHosts {
         descriptors[m] = rendezvous.descriptors[m][p];
         extents[m] = {rendezvous.extents[m][p].first, rendezvous.extents[m][p].second};
       }
-      CrossHostRequest cross_host{task->group.id, task->name,
+      InterHostRequest inter_host{task->group.id, task->name,
                                   task->detail,   p,
                                   parts,          sound ? nullptr : &task->disagreement};
       const bool here = task->group.on_one_host();
-      MemberInputs all{descriptors, extents, task->joined, here ? nullptr : &cross_host};
+      MemberInputs all{descriptors, extents, task->joined, here ? nullptr : &inter_host};
       SimulatedPart& part = task->parts[p];
       Result<bool> done = backend(rank).Start(part.call, part.state.get(), all);
       if (!done.ok()) return Complete(rank, task, done.status()), false;

@@ -26,7 +26,7 @@ TESTS = {
     catalogue.JOB: ["unit_launcher", "unit_verdict", "contract_generations", "sim_elastic", "sim_launch"],
     catalogue.SHM: ["unit_segment", "unit_runtime", "contract_engine", "contract_backend", "contract_peers", "sim_engine"],
     catalogue.HOSTS: ["unit_hosts", "contract_hosts", "sim_engine", "sim_coordination"],
-    catalogue.NET: ["unit_net", "unit_records", "unit_mesh", "contract_cross", "contract_tree", "contract_generations"],
+    catalogue.NET: ["unit_net", "unit_records", "unit_mesh", "contract_inter_host", "contract_tree", "contract_generations"],
     catalogue.TORCH: [
         ("test/python/test_optimizer.py", "test/python/test_world_of_one.py"),
         ("test/python/test_gradients_after_backward.py", "test/python/test_wrapped_optimizer.py", "test/python/test_identity.py",

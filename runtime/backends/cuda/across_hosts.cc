@@ -52,7 +52,7 @@ Status AcrossHosts::Prepare(CudaOp& op, const MemberFacts& facts, BufferDescript
 
 Status AcrossHosts::Start(CudaOp& op, const MemberInputs& parts) {
   op.stage = Stage::kAgreeing;
-  const CrossHostRequest* asked = parts.cross_host;
+  const InterHostRequest* asked = parts.inter_host;
   if (asked != nullptr) {
     op.request = {asked->domain, std::string(asked->name), std::string(asked->detail), asked->part,
                   asked->part_count};

@@ -453,11 +453,11 @@ Result<bool> CudaBackend::StartPosted(CudaOp& op) {
   if (!op.across_hosts) return op.staged->Start({descriptors, extents, op.joined});
   const HostsRequest& asked = op.request;
   const std::string name = Format("{} #{}/{}", asked.name, asked.part + 1, asked.part_count);
-  const CrossHostRequest cross_host{.domain = asked.domain + kStagedDomains,
+  const InterHostRequest inter_host{.domain = asked.domain + kStagedDomains,
                                     .name = name,
                                     .detail = asked.detail,
                                     .participants = op.agreement->agreed().participants};
-  return op.staged->Start({descriptors, extents, op.joined, &cross_host});
+  return op.staged->Start({descriptors, extents, op.joined, &inter_host});
 }
 
 // Member 0 warns for all; a member that is the reason warns of what it lacks.

@@ -45,7 +45,7 @@ struct alignas(kCacheLine) CudaCell {
   }
 };
 
-// A CrossHostRequest, kept.
+// An InterHostRequest, kept.
 struct HostsRequest {
   int32_t domain = 0;
   std::string name, detail;

@@ -26,17 +26,17 @@ HostsAgreement::HostsAgreement(Backend& host, const CollectiveCall& call, const 
 }
 
 Status HostsAgreement::Start(const MemberInputs& parts, const std::string& note) {
-  CrossHostRequest asked{.domain = call_.group->id};
+  InterHostRequest asked{.domain = call_.group->id};
   std::string name;
-  if (parts.cross_host != nullptr) {
-    asked = *parts.cross_host;
+  if (parts.inter_host != nullptr) {
+    asked = *parts.inter_host;
   } else {
     name = NameHere(*call_.group);
     asked.name = name;
   }
   asked.note = note;
   MemberInputs inputs = parts;
-  inputs.cross_host = &asked;
+  inputs.inter_host = &asked;
   return host_.Start(call_, state_.get(), inputs).status();
 }
 

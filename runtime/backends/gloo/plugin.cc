@@ -7,7 +7,7 @@ extern "C" __attribute__((visibility("default"))) const char* hvd_plugin_interfa
   return hvd::PluginInterface();
 }
 
-extern "C" __attribute__((visibility("default"))) hvd::InterHostComm* hvd_cross_create(
+extern "C" __attribute__((visibility("default"))) hvd::InterHostComm* hvd_inter_host_create(
     const hvd::InterHostOptions* options, hvd::KvStore* directory, hvd::Status* status) {
   hvd::Result<std::unique_ptr<hvd::GlooInterHostComm>> comm =
       hvd::GlooInterHostComm::Open(*options, *directory);

@@ -61,14 +61,14 @@ uint64_t FusionKey(const CollectiveCall& call) {
 // This host's report of an operation, without its tensors.
 ReadyMessage ReadyFor(const CollectiveCall& call, const MemberInputs& parts) {
   ReadyMessage msg;
-  msg.domain = parts.cross_host->domain;
+  msg.domain = parts.inter_host->domain;
   if (call.group->id != 0) msg.ranks = call.group->ranks;
   msg.collective = call.collective;
-  msg.name = parts.cross_host->name;
-  msg.detail = parts.cross_host->detail;
+  msg.name = parts.inter_host->name;
+  msg.detail = parts.inter_host->detail;
   msg.fusion_key = FusionKey(call);
-  msg.note = parts.cross_host->note;
-  msg.participants = parts.cross_host->participants;
+  msg.note = parts.inter_host->note;
+  msg.participants = parts.inter_host->participants;
   for (uint32_t m = 0; m < parts.joined.size(); ++m) {
     if (parts.joined[m] == 0) continue;
     msg.joined.push_back(call.group->ranks[call.group->local_to_group[m]]);
@@ -253,7 +253,7 @@ Result<bool> HostsBackend::Start(const CollectiveCall& call, OpState* state,
     return one_host_.Start(call, inner == nullptr ? nullptr : inner->state.get(), parts);
   }
   auto& op = static_cast<MemberOp&>(*state);
-  if (parts.cross_host == nullptr) {
+  if (parts.inter_host == nullptr) {
     return Internal("an operation over several hosts was started without its name");
   }
   op.started = true;
@@ -280,7 +280,7 @@ Status HostsBackend::Follow(const CollectiveCall& call, MemberOp& op, const Memb
   if (!resolved.ok()) return resolved.status();
   op.control = *resolved;
   op.result_status = ResultStatusIn(op.control, op.members);
-  const bool sound = parts.cross_host->disagreement == nullptr;
+  const bool sound = parts.inter_host->disagreement == nullptr;
   if (!sound || !MakesSum(call) || call.bytes() == 0) return Status::Ok();
   Result<std::vector<const void*>> inputs = InputsOf(call, op, parts);
   if (!inputs.ok()) return inputs.status();
@@ -309,7 +309,7 @@ Result<std::vector<const void*>> HostsBackend::InputsOf(const CollectiveCall& ca
 
 // A failure here is reported to the other hosts like a disagreement, so that no rank waits for us.
 void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberInputs& parts) {
-  const CrossHostRequest& cross_host = *parts.cross_host;
+  const InterHostRequest& inter_host = *parts.inter_host;
   op.control = op.lease.control;
   op.result_status = ResultStatusIn(op.control, op.members);
   for (uint32_t m = 0; m < op.members; ++m) {
@@ -317,7 +317,7 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
         std::find(op.taking_part.begin(), op.taking_part.end(), m) != op.taking_part.end();
     if (!looks) op.lease.release_flags()[m].store(1, std::memory_order_relaxed);
   }
-  if (cross_host.part == 0) {
+  if (inter_host.part == 0) {
     assembling_ = std::make_shared<LeaderOp>();
     assembling_->ready = ReadyFor(call, parts);
     assembling_->hosts = last_parts_.Of(map_, call.group->ranks);
@@ -332,11 +332,11 @@ void HostsBackend::Lead(const CollectiveCall& call, MemberOp& op, const MemberIn
   op.part->result_status = op.result_status;
   assembling_->parts.push_back(op.part);
   ReadyMessage& ready = assembling_->ready;
-  const Status* disagreement = cross_host.disagreement;
+  const Status* disagreement = inter_host.disagreement;
   Status built = disagreement != nullptr ? *disagreement : BuildPart(call, op, parts, *op.part);
   if (!built.ok() && ready.failure.ok()) ready.failure = built;
   if (ready.fusion_key != FusionKey(call)) ready.fusion_key = 0;
-  if (cross_host.part + 1 < cross_host.part_count) return;
+  if (inter_host.part + 1 < inter_host.part_count) return;
   // Several at once may be fused, which saves more.
   if (led_ == assembling_->parts.size()) ready.sum = SumToOffer(*assembling_);
   leader_service_.Post(std::exchange(assembling_, nullptr));

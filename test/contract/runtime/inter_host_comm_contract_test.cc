@@ -28,11 +28,11 @@ class Leaders final : public LeaderWorld {
  public:
   Leaders(Kind kind, uint32_t size) : kind_(kind) {
     for (uint32_t i = 0; i < size; ++i) ranks_.push_back(3 + 7 * i);
-    for (uint32_t rank : ranks_) crosses_.push_back(MakeOne(rank));
+    for (uint32_t rank : ranks_) comms_.push_back(MakeOne(rank));
   }
 
-  InterHostComm& at(uint32_t index) { return *crosses_[index]; }
-  void Leave(uint32_t index) { crosses_[index].reset(); }
+  InterHostComm& at(uint32_t index) { return *comms_[index]; }
+  void Leave(uint32_t index) { comms_[index].reset(); }
   uint32_t size() const { return static_cast<uint32_t>(ranks_.size()); }
   uint32_t rank(uint32_t index) const { return ranks_[index]; }
   InterHostCall Call(uint32_t index, uint64_t tag = 1) const { return {{ranks_, index}, tag}; }
@@ -65,7 +65,7 @@ class Leaders final : public LeaderWorld {
   InprocInterHostHub hub_;
   MemoryKvStore directory_;
   std::vector<uint32_t> ranks_;
-  std::vector<std::unique_ptr<InterHostComm>> crosses_;
+  std::vector<std::unique_ptr<InterHostComm>> comms_;
 };
 
 // Each asks for worlds of its own, so every one of them can be broken.

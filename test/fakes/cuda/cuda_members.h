@@ -361,10 +361,10 @@ class CudaMembers {
     if (std::ranges::find(joined, 1) == joined.end()) joined.clear();
     part.stage = CudaPart::Stage::kStarted;
     const std::string detail = operation.detail_of.empty() ? "" : operation.detail_of[m];
-    const CrossHostRequest cross_host{
+    const InterHostRequest inter_host{
         .domain = part.group.id, .name = operation.name, .detail = detail};
     MemberInputs inputs{descriptors, extents, joined};
-    if (!part.group.on_one_host()) inputs.cross_host = &cross_host;
+    if (!part.group.on_one_host()) inputs.inter_host = &inter_host;
     return backend(m).Start(part.call, part.state.get(), inputs);
   }
 

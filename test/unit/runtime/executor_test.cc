@@ -27,7 +27,7 @@ class CountingBackend final : public Backend {
   }
   Result<bool> Start(const CollectiveCall&, OpState* state, const MemberInputs& inputs) override {
     ++started;
-    cross_host_parts = inputs.cross_host == nullptr ? 0 : inputs.cross_host->part_count;
+    cross_host_parts = inputs.inter_host == nullptr ? 0 : inputs.inter_host->part_count;
     return --static_cast<Looks*>(state)->left == 0;
   }
   Result<bool> Advance(const CollectiveCall& call, OpState* state) override {

@@ -13,7 +13,8 @@ namespace {
 class InterHostLoader : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "cross_loader.XXXXXX").string();
+    std::string name =
+        (std::filesystem::temp_directory_path() / "inter_host_loader.XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
   }
@@ -51,7 +52,7 @@ TEST_F(InterHostLoader, ALibraryOfAnotherBuildIsASentenceAndIsNotCalled) {
 }
 
 #ifdef HVD_GLOO_FOLDER
-TEST_F(InterHostLoader, TheLibraryMakesACrossOrSaysWhyNot) {
+TEST_F(InterHostLoader, TheLibraryMakesAnInterHostCommOrSaysWhyNot) {
   options_.listen.addresses = {"127.0.0.1"};
   Result<std::unique_ptr<InterHostComm>> comm =
       OpenInterHostComm(options_, directory_, HVD_GLOO_FOLDER);

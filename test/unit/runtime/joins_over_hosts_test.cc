@@ -30,7 +30,7 @@ class OtherHosts final : public Backend {
     return Status::Ok();
   }
   Result<bool> Start(const CollectiveCall&, OpState*, const MemberInputs& inputs) override {
-    started.emplace_back(inputs.cross_host->name);
+    started.emplace_back(inputs.inter_host->name);
     return false;
   }
   Result<bool> Advance(const CollectiveCall& call, OpState*) override {

@@ -4,4 +4,4 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT const char* hvd_plugin_interface() { return "another one"; }
-EXPORT void* hvd_cross_create() { std::abort(); }
+EXPORT void* hvd_inter_host_create() { std::abort(); }

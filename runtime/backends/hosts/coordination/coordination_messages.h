@@ -40,7 +40,7 @@ struct ReadyMessage {
   uint64_t fusion_key = 0;       // operations of one key may be fused; 0: never fused
   std::vector<PartInfo> parts;
   Status failure;  // not ok: why it cannot be done here
-  // The two travel in an AgreeMessage. `note`: CrossHostRequest::note; not empty: the hosts only
+  // The two travel in an AgreeMessage. `note`: InterHostRequest::note; not empty: the hosts only
   // agree. `participants`: as there.
   std::string note;
   uint32_t participants = 0;
