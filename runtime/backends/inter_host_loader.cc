@@ -1,48 +1,40 @@
 #include "runtime/backends/inter_host_loader.h"
 
-#include <dlfcn.h>
-
 #include "runtime/backends/plugin_interface.h"
-#include "runtime/base/loading/library_dir.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
 
-constexpr char kLibrary[] = "libhvd_gloo.so";
+Result<InterHostCreate> LoadCreate(uint32_t rank, const std::string& folder) {
+  const Plugin library = {
+      .library = "libhvd_gloo.so",
+      .lacks = Format("this job has several hosts and rank {} cannot load libhvd_gloo.so, which "
+                      "connects them,",
+                      rank),
+      .built_by = "without Gloo; build it where Gloo is installed (Debian: libgloo-dev)",
+      .remedy = "install the Gloo that it was built with (Debian: libgloo0)"};
+  const char* const names[] = {kInterHostCreateName};
+  const Result<std::vector<void*>> functions = LoadPlugin(library, names, folder);
+  if (!functions.ok()) return functions.status();
+  return reinterpret_cast<InterHostCreate>((*functions)[0]);
+}
 
 }  // namespace
 
 Result<std::unique_ptr<InterHostComm>> OpenInterHostComm(const InterHostOptions& options,
                                                          KvStore& directory,
                                                          const std::string& folder) {
-  std::string path = LibraryPath(kLibrary, folder);
-  // Never closed: its threads and the type information of its exceptions must stay.
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return Unsupported(
-        Format("this job has several hosts and rank {} cannot load {}, which connects them, "
-               "because: {}; install Gloo (Debian: libgloo0) or build with it (libgloo-dev)",
-               options.rank, kLibrary, LoaderError()));
-  }
-  HVD_RETURN_IF_ERROR(AdmitPlugin(library, path));
-  auto create = reinterpret_cast<InterHostCreate>(::dlsym(library, kInterHostCreateName));
-  if (create == nullptr) {
-    return Unsupported(path + " is not of this version of hvdrun, because it has no " +
-                       kInterHostCreateName + "; install both from one build");
-  }
+  const Result<InterHostCreate> create = LoadCreate(options.rank, folder);
+  if (!create.ok()) return create.status();
   Status status;
-  std::unique_ptr<InterHostComm> comm(create(&options, &directory, &status));
+  std::unique_ptr<InterHostComm> comm((*create)(&options, &directory, &status));
   if (comm == nullptr) return status;
   return comm;
 }
 
 bool CanOpenInterHostComm() {
-  static const bool can = [] {
-    const std::string path = LibraryPath(kLibrary);
-    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    return library != nullptr && AdmitPlugin(library, path).ok();
-  }();
+  static const bool can = LoadCreate(0, "").ok();
   return can;
 }
 

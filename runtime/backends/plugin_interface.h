@@ -4,7 +4,9 @@
 #ifndef HVD_RUNTIME_BACKENDS_PLUGIN_INTERFACE_H_
 #define HVD_RUNTIME_BACKENDS_PLUGIN_INTERFACE_H_
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/base/log.h"
 #include "runtime/base/status.h"
@@ -24,6 +26,21 @@ using PluginSetLog = void (*)(const LogSettings* settings);
 // Checks the plug-in and makes it log as this library does. kUnsupported: the library loaded from
 // `path` is from another build.
 Status AdmitPlugin(void* library, const std::string& path);
+
+// A plug-in, and what to tell a user who cannot have it.
+struct Plugin {
+  std::string library;   // "libhvd_mpi.so"
+  std::string lacks;     // what follows from that, before "because": "MPI cannot be used"
+  std::string built_by;  // after "this hvdrun was built", where there is no such file
+  std::string remedy;    // where it cannot be loaded; may be empty
+};
+
+// Loads a plug-in from `folder`, or from the folder of libhvd.so, admits it and returns the
+// functions with these names, in order. It is never unloaded: its threads, the type information of
+// its exceptions and the state of what it is linked with (MPI) must stay. kUnsupported with the
+// reason, in one sentence.
+Result<std::vector<void*>> LoadPlugin(const Plugin& plugin, std::span<const char* const> functions,
+                                      const std::string& folder);
 
 }  // namespace hvd
 

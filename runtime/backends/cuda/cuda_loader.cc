@@ -1,43 +1,20 @@
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include "runtime/backends/cuda/cuda_plugin.h"
 #include "runtime/backends/plugin_interface.h"
-#include "runtime/base/loading/library_dir.h"
 
 namespace hvd {
-namespace {
-
-constexpr char kLibrary[] = "libhvd_cuda.so";
-
-}  // namespace
 
 Result<CudaPlugin> LoadCudaPlugin(const std::string& folder) {
-  const std::string path = LibraryPath(kLibrary, folder);
-  if (::access(path.c_str(), F_OK) != 0) {
-    return Unsupported("CUDA cannot be used because there is no " + path +
-                       ": this hvdrun was built without CUDA; build it where nvcc is, with "
-                       "HVD_WITH_CUDA=ON");
-  }
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return Unsupported("CUDA cannot be used because " + std::string(kLibrary) +
-                       " cannot be loaded: " + LoaderError());
-  }
-  if (Status status = AdmitPlugin(library, path); !status.ok()) {
-    return Unsupported("CUDA cannot be used because " + status.message());
-  }
+  const Plugin library = {.library = "libhvd_cuda.so",
+                          .lacks = "CUDA cannot be used",
+                          .built_by = "without CUDA; build it where nvcc is, with HVD_WITH_CUDA=ON",
+                          .remedy = ""};  // it is linked with neither CUDA nor NCCL
+  const char* const names[] = {kCudaOpenDeviceName, kCudaOpenBackendName, kCudaCanLoadName};
+  const Result<std::vector<void*>> functions = LoadPlugin(library, names, folder);
+  if (!functions.ok()) return functions.status();
   CudaPlugin plugin;
-  plugin.open_device =
-      reinterpret_cast<CudaPlugin::OpenDevice>(::dlsym(library, kCudaOpenDeviceName));
-  plugin.open_backend =
-      reinterpret_cast<CudaPlugin::OpenBackend>(::dlsym(library, kCudaOpenBackendName));
-  plugin.can_load = reinterpret_cast<CudaPlugin::CanLoad>(::dlsym(library, kCudaCanLoadName));
-  if (plugin.open_device == nullptr || plugin.open_backend == nullptr ||
-      plugin.can_load == nullptr) {
-    return Unsupported("CUDA cannot be used because " + path +
-                       " is not of this version of hvdrun; install both from one build");
-  }
+  plugin.open_device = reinterpret_cast<CudaPlugin::OpenDevice>((*functions)[0]);
+  plugin.open_backend = reinterpret_cast<CudaPlugin::OpenBackend>((*functions)[1]);
+  plugin.can_load = reinterpret_cast<CudaPlugin::CanLoad>((*functions)[2]);
   return plugin;
 }
 
