@@ -17,7 +17,7 @@ PRODUCT = ("cmd", "configs", "discovery", "launcher", "runtime", "autotune", "ti
 ROWS = [
     ["runtime/base"],
     ["configs", "runtime/segment", "runtime/net", "runtime/trace", "autotune"],
-    ["timeline", "runtime/device"],  # its shared-memory heap stands on runtime/segment
+    ["timeline", "runtime/device"],  # the heap of runtime/device stands on runtime/segment
     ["discovery", "runtime/backends"],
     ["launcher", "runtime/bootstrap", "runtime/core"],
     ["runtime/api"],
@@ -30,8 +30,8 @@ FORBIDDEN = [
     ("launcher", "runtime/bootstrap"), ("cmd/hvdrun", "runtime/bootstrap"), ("runtime/bootstrap", "runtime/backends"),
     ("cmd/hvdrun", "runtime/device"), ("cmd/hvdrun", "runtime/backends"), ("cmd/hvdrun", "runtime/core"),
     ("discovery", "runtime/device"), ("discovery", "runtime/segment"),
-    ("runtime/core", "runtime/backends/shm"),
-    ("runtime/core", "runtime/backends/gloo"), ("runtime/api", "runtime/backends/gloo"),
+    *[("runtime/core", f"runtime/backends/{backend}") for backend in ("shm", "hosts", "gloo", "mpi", "cuda", "nccl")],
+    ("runtime/api", "runtime/backends/gloo"),  # it is a plug-in
     ("runtime/backends/shm", "runtime/backends/gloo"),
     ("runtime/bootstrap", "configs"), ("runtime/core", "configs"), ("runtime/backends", "configs"), ("runtime/device", "configs"),
 ]
@@ -467,6 +467,7 @@ def test_there_is_something_to_look_at():
     ("launcher/a.cc", "runtime/device/device.h"),
     ("cmd/hvdrun/a.cc", "runtime/core/engine.h"),
     ("runtime/core/a.cc", "runtime/backends/shm/shm.h"),
+    ("runtime/core/a.cc", "runtime/backends/cuda/cuda_plugin.h"),
     ("runtime/core/a.cc", "runtime/api/session.h"),
     ("runtime/trace/a.cc", "timeline/read/trace_event.h"),
 ])
