@@ -1144,7 +1144,7 @@ INSTANTIATE_TEST_SUITE_P(, BackendContract,
                          ::testing::Combine(::testing::Values(Kind::kShm, Kind::kInproc),
                                             ::testing::Values(1u, 2u, 3u, 5u)),
                          NameOfTested);
-// It gives such a group to shared memory, which has all sizes above.
+// HostsBackend passes groups on one host to shared memory, which is tested with all sizes above.
 INSTANTIATE_TEST_SUITE_P(OverHosts, BackendContract,
                          ::testing::Combine(::testing::Values(Kind::kHosts),
                                             ::testing::Values(2u, 3u)),

@@ -36,7 +36,7 @@ TEST(BackendList, OneBackendConnectsTheHosts) {
   EXPECT_EQ(InterHostBackend({.several_hosts = true})->name, "gloo");
   EXPECT_EQ(InterHostBackend({.several_hosts = true, .mpi_beside = true})->name, "gloo");
   EXPECT_EQ(InterHostBackend({.several_hosts = true, .over_mpi = true})->name, "mpi");
-  for (uint32_t bits = 0; bits < 32; ++bits) {  // whatever else is so of such a world
+  for (uint32_t bits = 0; bits < 32; ++bits) {  // every combination of the other facts
     const BackendFacts facts = {
         true, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
     const auto connects = [&facts](const BackendRow& row) {
