@@ -17,7 +17,7 @@ Status AddLine(std::string_view line, MachineList& list) {
   const std::string_view name = PopWord(line);
   if (name.empty()) return Status::Ok();
   const std::optional<uint32_t> slots = ParseWhole<uint32_t>(PopWord(line));
-  return slots ? list.Add(name, *slots) : list.NoList(whole);
+  return slots ? list.Add(name, *slots) : list.BadListError(whole);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace hvd {
 
-Status MachineList::NoList(std::string_view text) const {
+Status MachineList::BadListError(std::string_view text) const {
   return InvalidArgument(source_ + " has " + Quoted(text) +
                          ", which is no host with its slots, perhaps cut by a script");
 }
@@ -21,7 +21,7 @@ Status MachineList::Add(std::string_view name, uint32_t slots) {
   if (known == index_.end()) {
     const Result<HostItem> item = ParseHostItem(name, true, 1);
     const bool plain = item.ok() && item->names[0] == name;
-    if (!plain || hosts_.size() == kMaxHosts) return NoList(name);
+    if (!plain || hosts_.size() == kMaxHosts) return BadListError(name);
     HostSpec host;
     host.name = std::string(name);
     host.slots = 0;
@@ -29,7 +29,7 @@ Status MachineList::Add(std::string_view name, uint32_t slots) {
     hosts_.push_back(std::move(host));
   }
   uint32_t& sum = *hosts_[known->second].slots;
-  if (slots == 0 || slots > kMaxSlots - sum) return NoList(name);
+  if (slots == 0 || slots > kMaxSlots - sum) return BadListError(name);
   sum += slots;
   return Status::Ok();
 }
@@ -52,7 +52,7 @@ Status MachineList::AddLines(std::string_view text) {
 Status MachineList::AddPairs(std::string_view words) {
   for (std::string_view name = PopWord(words); !name.empty(); name = PopWord(words)) {
     const std::optional<uint32_t> slots = ParseWhole<uint32_t>(PopWord(words));
-    if (!slots) return NoList(name);
+    if (!slots) return BadListError(name);
     if (Status status = Add(name, *slots); !status.ok()) return status;
   }
   return Status::Ok();

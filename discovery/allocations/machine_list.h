@@ -26,8 +26,8 @@ class MachineList {
   Status AddLines(std::string_view text);
   // "a 2 b 1": a name and its slots.
   Status AddPairs(std::string_view words);
-  // The error for a malformed list.
-  Status NoList(std::string_view text) const;
+  // kInvalidArgument: `text` of the source is not a host with its slots.
+  Status BadListError(std::string_view text) const;
 
   // In order of first appearance. kInvalidArgument if empty.
   Result<std::vector<HostSpec>> Finish();
