@@ -13,15 +13,15 @@ namespace hvd {
 // its peers did then (first_cause.h).
 std::optional<uint32_t> FirstFailedRank(const JobState& state);
 
-// Its exception says so, in a job without generations: what ranks with another runtime than ours
-// have seen is known from their output alone.
+// Whether the rank ended with an exception about a lost peer, as its stderr shows. False in a job
+// with generations: ranks of such a job use our runtime, which reports losses itself.
 bool SaysThatAPeerWasLost(const JobState& state, const RankRecord& rank);
 
 // The signal that asked the ranks to stop after their step; 0: none did.
 int StopSignal(const JobState& state);
 
-// Neither a signal nor a limit ended the job, so its last output may wait until it is read.
-// Otherwise it waits for finish_limit at most.
+// Whether neither a signal nor a limit ended the job. Then hvdrun waits without a limit until its
+// last output has been read, otherwise for finish_limit at most.
 bool EndedByItself(const JobState& state);
 
 // The exit code of hvdrun, once the phase is kDone.
