@@ -216,7 +216,7 @@ def test_a_job_that_does_not_end_is_found():
 
 
 SHORT_BLOCK = ("[1]<stderr>:\x1b[2J\n"
-               "hvdrun: rank 1 on host a (pid 7) failed: exit code 1.\n    \\x1b[2J\n  2 other ranks were ended.\n")
+               "hvdrun: rank 1 on host a (pid 7) failed: exit code 1.\n    \\x1b[2J\n  2 other ranks were ended because of it.\n")
 
 
 @pytest.mark.parametrize("words, wrong", [
