@@ -222,3 +222,15 @@ def test_the_shell_scripts_have_no_finding(tmp_path):
     done = subprocess.run(["shellcheck", tmp_path / "worker.sh", tmp_path / "launcher.sh", REPO / "docker/hvdrun-worker"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_a_report_of_progress_is_one_of_trainers_api(monkeypatch):
+    """horovod.kubeflow, by the model of the request (test/python/test_kubeflow.py has the rest)."""
+    monkeypatch.syspath_prepend(str(REPO / "runtime/python"))
+    from horovod import kubeflow
+    status = kubeflow._status(45.5, 12.1, {"loss": 0.25})
+    body = {"trainerStatus": {**status, "lastUpdatedTime": "2026-01-02T03:04:05Z"}}
+    read = trainer.TrainerV1alpha1UpdateTrainJobStatusRequest.from_json(json.dumps(body)).trainer_status
+    assert (read.progress_percentage, read.estimated_remaining_seconds) == (45, 13)
+    assert [(metric.name, metric.value) for metric in read.metrics] == [("loss", "0.25")] and read.last_updated_time.year == 2026
+    assert set(status) <= {field.alias or name for name, field in trainer.TrainerV1alpha1TrainerStatus.model_fields.items()}
