@@ -160,8 +160,8 @@ void HostGenerations::Lose(uint32_t slot, int pid, const char* how) {
     lost.had_failed = page->HadFailed(world_.LocalRankOf(slot));
   }
   lost.reason =
-      Format("rank {} (pid {} on host {}) {} in the middle of the job, without hvd.shutdown(){}{}",
-             world_.RankOf(slot), lost.pid, world_.host, how, lost.doing, why_elsewhere_);
+      Format("rank {} on host {} (pid {}) {} in the middle of the job, without hvd.shutdown(){}{}",
+             world_.RankOf(slot), world_.host, lost.pid, how, lost.doing, why_elsewhere_);
   if (page != nullptr) {
     page->Break(lost.reason);
     SendBroken(lost.generation, lost.reason);

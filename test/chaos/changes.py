@@ -17,7 +17,7 @@ def kill_worker(run, chance):
 
 def lost(run, worker):
     """Its number was another one when it was started, so it is named by its process."""
-    return rf"hvdrun: rank \d+ \(pid {worker.named_pid}\) on {run.place.host_pattern} failed: signal 9 "
+    return rf"hvdrun: rank \d+ on host {run.place.host_pattern} \(pid {worker.named_pid}\) failed: signal 9 "
 
 
 def host_lost(run, pair):

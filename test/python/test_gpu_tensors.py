@@ -153,7 +153,7 @@ def test_a_rank_that_is_killed_leaves_no_gpu_waiting(gpus, tmp_path, mode, hosts
     gpus(3, 'killed.py', tmp_path / 'answer', mode, 'token', timeout_s=40, expect_success=False, hosts=hosts, **setting)
     for rank in range(2):
         seconds, error, again = (tmp_path / 'answer.{}'.format(rank)).read_text().splitlines()[:3]
-        assert error.startswith('HorovodInternalError: rank 2 (pid '), error
+        assert error.startswith('HorovodInternalError: rank 2 on host '), error
         assert 'died in the middle of the job' in error and again == 'HorovodInternalError', (error, again)
         assert float(seconds) < scaled(1.0), (seconds, error)
 

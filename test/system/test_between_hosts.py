@@ -196,7 +196,7 @@ def test_survivors_of_a_killed_rank_are_told_at_once(hosts_start, rig):
     os.kill(victim, signal.SIGKILL)
     assert job.end() == 137, job.out + job.err
     told = job.told()
-    assert len(told) == 3 and all("rank 3 (pid" in line for line in told), job.out
+    assert len(told) == 3 and all("rank 3 on host" in line for line in told), job.out
     if SOAK:
         assert all(float(re.search(r"told after ([\d.]+) s", line)[1]) <= 0.3 for line in told), told
     rig.nothing_left()

@@ -188,7 +188,7 @@ def test_a_shell_of_an_allocation_is_a_world_of_one(run, slurm, tmp_path):
 def test_a_rank_that_dies_under_srun_is_named_by_the_others(run, slurm):
     job = run("-N1", "-n3", *worker("init", "sum", "1:kill", "sums"), program=["srun"], env=slurm.environment)
     assert job.code != 0
-    assert len(re.findall(r"rank 1 \(pid \d+ on host node\d\) died in the middle of the job", job.out)) == 2
+    assert len(re.findall(r"rank 1 on host node\d \(pid \d+\) died in the middle of the job", job.out)) == 2
     job.nothing_left()
 
 
@@ -226,7 +226,7 @@ def test_a_rank_that_is_killed_is_named_by_the_others(start, job_name):
     assert codes == [3, -9, 3], lines
     for rank in (0, 2):
         assert re.match(
-            r"failed: .*rank 1 \(pid \d+ on host host-0\) died in the middle of the job, without hvd.shutdown\(\)",
+            r"failed: .*rank 1 on host host-0 \(pid \d+\) died in the middle of the job, without hvd.shutdown\(\)",
             lines[rank][-1],  # the first sum of a rank that is slow may be the one that fails
         ), lines
     ranks.nothing_left()

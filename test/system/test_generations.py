@@ -26,7 +26,7 @@ def test_death_inside_an_generation_is_told_to_the_others_and_is_the_cause(run):
     job = run("-np", 3, *worker("link_worker.py", "join", "1:kill", "broken", "goodbye", "exit=7"))
     assert job.code == 137
     (_, broken) = lines(job, 0)
-    assert broken.startswith("broken 1: rank 1 (pid ") and "without hvd.shutdown()" in broken
+    assert broken.startswith("broken 1: rank 1 on host ") and "without hvd.shutdown()" in broken
     assert "rank 1 on host" in job.err and "signal 9 (SIGKILL)" in job.err
     assert "2 other ranks were ended" in job.err
 
@@ -102,7 +102,7 @@ def test_the_directory_forgets_with_the_generation(run):
 def test_who_waits_for_an_entry_hears_of_a_death_on_another_host(run):
     job = run("-np", 2, "--hosts-per-machine", 2, *worker("link_worker.py", "join", "1:kill", "get=never", "exit=7"))
     assert job.code == 137
-    assert lines(job, 0)[1].startswith("broken 1: rank 1 (pid ")
+    assert lines(job, 0)[1].startswith("broken 1: rank 1 on host ")
 
 
 def test_a_second_process_in_one_slot_is_refused_with_a_sentence(run):

@@ -462,7 +462,7 @@ def test_survivors_name_the_rank_and_cannot_meet_again(mpirun, hosts, one_thread
     env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread))
     steps = ["init", "1:kill", "survive", "shutdown", "init"]
     job = mpirun(4, *steps, hosts=hosts, options=["--enable-recovery"], env=env, until=(3, "initialization failed: "))
-    why = r"rank 1 \(pid \d+ on host \S+\) died in the middle of the job, without hvd.shutdown\(\)"
+    why = r"rank 1 on host \S+ \(pid \d+\) died in the middle of the job, without hvd.shutdown\(\)"
     assert len(re.findall("survived: .*" + why, job.out)) == 3, job.out + job.err
     again = "failed: .*ranks over MPI cannot form a world again, because .*; start the job again"
     assert len(re.findall(again, job.out)) == 3, job.out + job.err

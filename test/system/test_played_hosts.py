@@ -102,7 +102,7 @@ def test_a_killed_rank_is_the_first_cause_on_all_hosts(busy, collective, ranks, 
     assert job.end() == 137, job.out + job.err
     assert job.told(), job.out + job.err
     for line in job.told():
-        assert "rank %d (pid" % victim in line, line
+        assert "rank %d on host" % victim in line, line
         assert float(re.search(r"told after ([0-9.]+) s", line).group(1)) < 20
     assert "hvdrun: rank %d on host " % victim in job.err
 

@@ -129,7 +129,7 @@ def test_a_killed_rank_is_the_first_cause_through_the_relay_too(hosts_start, rig
     kill(victim)
     assert job.finish() == 137
     assert re.search(killed(1, "hvd2"), job.err), job.err
-    assert re.search(r"told: .*rank 1 \(pid \d+ on host hvd2\) died in the middle of the job", job.out), job.out
+    assert re.search(r"told: .*rank 1 on host hvd2 \(pid \d+\) died in the middle of the job", job.out), job.out
     rig.nothing_left()
 
 

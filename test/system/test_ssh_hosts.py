@@ -332,7 +332,7 @@ def test_a_killed_rank_is_the_first_cause_on_every_host(hosts_start, rig):
     kill(victim)
     assert job.finish() == 137
     assert re.search(killed(1, "hvd2"), job.err), job.err
-    assert len(re.findall(r"rank 1 \(pid \d+ on host hvd2\) died in the middle of the job", job.err + job.out)) >= 2
+    assert len(re.findall(r"rank 1 on host hvd2 \(pid \d+\) died in the middle of the job", job.err + job.out)) >= 2
     rig.nothing_left()
 
 

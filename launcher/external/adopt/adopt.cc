@@ -78,7 +78,7 @@ class Adopter final : public HostGenerationsObserver {
  private:
   struct Member {
     std::optional<uint32_t> rank;  // once it has said hello
-    std::string gone;              // "rank 1 (pid 12 on host a) died": it was lost
+    std::string gone;              // "rank 1 on host a (pid 12) died": it was lost
     TimePoint away_since{};        // without a link, though it had one
   };
 
@@ -149,7 +149,7 @@ int Adopter::Run() {
 
 std::string Adopter::RankText(uint32_t slot, int pid) const {
   std::string rank = members_[slot].rank ? std::to_string(*members_[slot].rank) : "?";
-  return Format("rank {} (pid {} on host {})", rank, pid, options_.host);
+  return Format("rank {} on host {} (pid {})", rank, options_.host, pid);
 }
 
 std::string Adopter::CannotForm() const {

@@ -24,8 +24,8 @@ std::vector<uint32_t> ElasticChange::StayingWorkers() const {
 
 std::string ElasticChange::WorkerText(uint32_t worker) const {
   const RankRecord& record = state.ranks[worker];
-  return Format("rank {} (pid {}) on {}", record.rank, record.pid,
-                state.plan.hosts[state.plan.ranks[worker].host]);
+  return Format("rank {} on host {} (pid {})", record.rank,
+                state.plan.hosts[state.plan.ranks[worker].host], record.pid);
 }
 
 Candidate ElasticChange::CandidateOf(uint32_t worker) const {

@@ -39,7 +39,7 @@ struct ElasticChange {
   bool IsAlive(uint32_t worker) const;
   std::vector<uint32_t> AliveWorkers() const;
   std::vector<uint32_t> StayingWorkers() const;  // alive, and not leaving
-  // "rank 2 (pid 1234) on node1"
+  // "rank 2 on host node1 (pid 1234)"
   std::string WorkerText(uint32_t worker) const;
   Candidate CandidateOf(uint32_t worker) const;
   // Number of ranks needed to start, or to continue.

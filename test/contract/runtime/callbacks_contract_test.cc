@@ -125,7 +125,7 @@ TEST_P(Callbacks, ABrokenWorldEndsThem) {
   auto handle = engine.Submit(AllreduceOf("x", values, values, DType::kFloat32, {3}));
   int ignored = 0;
   ASSERT_TRUE(engine.SetCallback(*handle, CallbackFor(&ignored)));
-  std::thread agent([&] { world.Break("rank 1 (pid 4711 on host a) died"); });
+  std::thread agent([&] { world.Break("rank 1 on host a (pid 4711) died"); });
   std::optional<EndedOperation> ended = engine.PopEnded();
   agent.join();
   ASSERT_TRUE(ended.has_value());

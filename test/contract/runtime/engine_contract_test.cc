@@ -99,7 +99,7 @@ TEST_P(EngineContract, LeavesARunWhenTheWorldBreaksInTheMiddle) {
     world.Run([&](uint32_t rank) {
       std::vector<float> values(1'000'003, 1);
       for (uint32_t round = 0;; ++round) {
-        if (rank == 0 && round == turn) return world.Break("rank 0 (pid 4711 on host a) died");
+        if (rank == 0 && round == turn) return world.Break("rank 0 on host a (pid 4711) died");
         Status status =
             world.engine(rank).Run(AllreduceOf("x", values, values, DType::kFloat32, {1'000'003}));
         if (status.ok()) continue;
@@ -369,14 +369,14 @@ TEST_P(EngineContract, FailsWhatIsInFlightWhenTheWorldBreaks) {
   WorldOfThreads world(transport(), size());
   world.Run([&](uint32_t rank) {
     if (rank == size() - 1) {
-      world.Break("rank " + std::to_string(rank) + " (pid 4711 on host a) died");
+      world.Break("rank " + std::to_string(rank) + " on host a (pid 4711) died");
       return;
     }
     std::vector<float> values(50'000, 1);
     Status status =
         RunOne(world.engine(rank), AllreduceOf("x", values, values, DType::kFloat32, {50'000}));
     EXPECT_EQ(status.code(), Code::kAborted);
-    EXPECT_THAT(status.message(), HasSubstr("pid 4711 on host a"));
+    EXPECT_THAT(status.message(), HasSubstr("on host a (pid 4711)"));
     Status next =
         RunOne(world.engine(rank), AllreduceOf("y", values, values, DType::kFloat32, {50'000}));
     EXPECT_EQ(next.code(), Code::kAborted) << "a broken world stays broken";
@@ -397,7 +397,7 @@ TEST_P(EngineContract, CompletesWhatAllHadDoneBeforeTheWorldBroke) {
       if (rank == size() - 1) {
         submitted.arrive_and_wait();
         EXPECT_TRUE(RunOne(engine, last).ok());
-        world.Break("rank " + std::to_string(rank) + " (pid 4711 on host a) died");
+        world.Break("rank " + std::to_string(rank) + " on host a (pid 4711) died");
         return broken.arrive_and_wait();
       }
       const auto handle = engine.Submit(last);

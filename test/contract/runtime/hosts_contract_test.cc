@@ -701,12 +701,12 @@ TEST_P(HostsContract, EndsInEveryPhaseWhenTheWorldBreaks) {
                    DType::kFloat32, values.data(), values.data(), rows);
         ASSERT_TRUE(hosts.Submit(rank, &task).ok());
         while (!hosts.Turn(rank, &task)) {
-          if (turns.fetch_add(1) == fatal_turn) hosts.Break("rank 1 (pid 4711 on host b) died");
+          if (turns.fetch_add(1) == fatal_turn) hosts.Break("rank 1 on host b (pid 4711) died");
           std::this_thread::yield();
         }
         if (task.status.ok()) continue;
         EXPECT_EQ(task.status.code(), Code::kAborted);
-        EXPECT_EQ(task.status.message(), "rank 1 (pid 4711 on host b) died") << "seed " << seed;
+        EXPECT_EQ(task.status.message(), "rank 1 on host b (pid 4711) died") << "seed " << seed;
         return;
       }
     });
@@ -794,7 +794,7 @@ TEST_P(HostsContract, CarriesDetailsOfAnySize) {
 // Rank 2 is dead, and the launcher's word has reached host 0 only. It must not pass for the cause
 // elsewhere.
 TEST(HostsBreak, IsToldToOtherHostsWithItsCause) {
-  const std::string cause = "rank 2 (pid 4711 on host c) died";
+  const std::string cause = "rank 2 on host c (pid 4711) died";
   for (const Collective collective : {Collective::kAllreduce, Collective::kBroadcast}) {
     SimulatedHosts hosts({0, 1, 2});
     hosts.Run([&](uint32_t rank) {

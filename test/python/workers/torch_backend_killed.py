@@ -32,7 +32,7 @@ try:
             os.kill(os.getpid(), signal.SIGKILL)
     step()
 except RuntimeError as error:
-    assert 'rank 1 (pid' in str(error) and 'died' in str(error), error
+    assert 'rank 1 on host ' in str(error) and 'died' in str(error), error
     print('got the cause', flush=True)
     raise
 raise AssertionError('the collective succeeded without rank 1')

@@ -533,7 +533,7 @@ TEST(Membership, WorkersThatWaitForANewOneThatHangsHaveALimit) {
   EXPECT_THAT(
       job.state.failure->reason,
       AllOf(HasSubstr("ranks have not called hvd.init() within the 100 s of --init-timeout"),
-            HasSubstr("rank 1 (pid 103) on a has not called hvd.init() again")));
+            HasSubstr("rank 1 on host a (pid 103) has not called hvd.init() again")));
 }
 
 TEST(Membership, AHostWhoseWorkerFailedRestsWhereTheUserNamedARange) {
@@ -586,9 +586,10 @@ TEST(Membership, TheFirstCauseIsNamedWhereRanksAreWaitedForInVain) {
   job.Join({0});
   job.After(seconds(60));
   ASSERT_TRUE(job.state.failure.has_value());
-  EXPECT_THAT(job.state.failure->reason,
-              HasSubstr("before that, rank 1 (pid 101) on a failed: exit code 1, and its last line "
-                        "on stderr was 'TimeoutError: the data did not come'"));
+  EXPECT_THAT(
+      job.state.failure->reason,
+      HasSubstr("before that, rank 1 on host a (pid 101) failed: exit code 1, and its last line "
+                "on stderr was 'TimeoutError: the data did not come'"));
 }
 
 TEST(Membership, TimeWhilePausedDoesNotCount) {
