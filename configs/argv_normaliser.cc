@@ -61,23 +61,23 @@ class Normaliser {
 
   Status ReadOption(std::string_view token) {
     size_t equals = token.find('=');
-    std::string_view said = token.substr(0, equals);
-    Result<Meaning> meaning = Find(said);
+    std::string_view typed = token.substr(0, equals);
+    Result<Meaning> meaning = Find(typed);
     if (!meaning.ok()) return meaning.status();
     const Row& row = *meaning->row;
-    GivenOption option{.row = &row, .said = std::string(said), .value = std::nullopt};
+    GivenOption option{.row = &row, .typed = std::string(typed), .value = std::nullopt};
     if (TakesValue(row)) {
       bool inline_value = equals != std::string_view::npos;
       Result<std::string> value =
-          inline_value ? std::string(token.substr(equals + 1)) : NextWords(row, said);
+          inline_value ? std::string(token.substr(equals + 1)) : NextWords(row, typed);
       if (!value.ok()) return value.status();
       if (value->empty() && !row.may_be_empty)
-        return NeedsValue(row, said, "an empty text is none");
+        return NeedsValue(row, typed, "an empty text is none");
       option.value = std::move(*value);
     } else if (equals != std::string_view::npos && !row.foreign) {
-      if (const LauncherWord* word = FindLauncherWord(std::string(said) + "=TYPE"))
+      if (const LauncherWord* word = FindLauncherWord(std::string(typed) + "=TYPE"))
         return InvalidArgument(RefusalOf(*word, token));
-      return InvalidArgument(Printable(said) + " takes no value, but " +
+      return InvalidArgument(Printable(typed) + " takes no value, but " +
                              Quoted(token.substr(equals + 1)) + " was given: write " +
                              std::string(meaning->flag) + " alone");
     } else if (row.type == Type::kBool) {
@@ -88,21 +88,21 @@ class Normaliser {
   }
 
   // All values that follow the flag, separated by blanks.
-  Result<std::string> NextWords(const Row& row, std::string_view said) {
-    Result<std::string> value = NextAsValue(row, said);
+  Result<std::string> NextWords(const Row& row, std::string_view typed) {
+    Result<std::string> value = NextAsValue(row, typed);
     for (int more = WordsAfter(row) - 1; more > 0 && value.ok(); --more) {
-      Result<std::string> next = NextAsValue(row, said);
+      Result<std::string> next = NextAsValue(row, typed);
       if (!next.ok()) return next;
       *value += " " + *next;
     }
     return value;
   }
 
-  Result<std::string> NextAsValue(const Row& row, std::string_view said) {
-    if (next_ == args_.size()) return NeedsValue(row, said, "nothing follows it");
+  Result<std::string> NextAsValue(const Row& row, std::string_view typed) {
+    if (next_ == args_.size()) return NeedsValue(row, typed, "nothing follows it");
     const std::string& token = args_[next_];
     if (token == "--" || IsExactFlag(token)) {
-      return NeedsValue(row, said, Quoted(token) + " follows it");
+      return NeedsValue(row, typed, Quoted(token) + " follows it");
     }
     ++next_;
     return token;
@@ -120,65 +120,65 @@ class Normaliser {
   }
 
   // An option in full, of hvdrun or of another launcher, in any spelling.
-  Result<std::optional<Meaning>> FindWord(std::string_view said) const {
-    if (std::optional<Meaning> meaning = Exactly(said)) return meaning;
-    if (const LauncherWord* word = FindLauncherWord(said)) {
+  Result<std::optional<Meaning>> FindWord(std::string_view typed) const {
+    if (std::optional<Meaning> meaning = Exactly(typed)) return meaning;
+    if (const LauncherWord* word = FindLauncherWord(typed)) {
       if (word->meaning == WordMeaning::kAlias) return Exactly(word->text);
       if (std::optional<Meaning> meaning = Exactly(word->word)) return meaning;
-      return InvalidArgument(RefusalOf(*word, Printable(said)));
+      return InvalidArgument(RefusalOf(*word, Printable(typed)));
     }
-    return Exactly(LongSpelling(said));
+    return Exactly(LongSpelling(typed));
   }
 
-  Result<Meaning> Find(std::string_view said) const {
-    const Result<std::optional<Meaning>> whole = FindWord(said);
+  Result<Meaning> Find(std::string_view typed) const {
+    const Result<std::optional<Meaning>> whole = FindWord(typed);
     if (!whole.ok()) return whole.status();
     if (*whole) return **whole;
     std::vector<Meaning> matches;
     for (const Meaning& meaning : flags_) {
-      bool abbreviated = said.size() > 2 && said.starts_with("--") && !meaning.row->foreign &&
-                         !meaning.row->hidden && meaning.flag.starts_with(said);
+      bool abbreviated = typed.size() > 2 && typed.starts_with("--") && !meaning.row->foreign &&
+                         !meaning.row->hidden && meaning.flag.starts_with(typed);
       if (!abbreviated) continue;
       bool known = std::any_of(matches.begin(), matches.end(),
                                [&](const Meaning& m) { return SameMeaning(m, meaning); });
       if (!known) matches.push_back(meaning);
     }
     if (matches.size() == 1) return matches.front();
-    return matches.empty() ? Unknown(said) : Ambiguous(said, matches);
+    return matches.empty() ? Unknown(typed) : Ambiguous(typed, matches);
   }
 
-  Status Unknown(std::string_view said) const {
+  Status Unknown(std::string_view typed) const {
     std::vector<std::string_view> candidates;
     for (const Meaning& meaning : flags_) {
       if (!meaning.row->hidden && !meaning.row->foreign) candidates.push_back(meaning.flag);
     }
     // The number of dashes does not matter here and does not make two options similar.
-    const size_t dashes = said.starts_with("--") ? 2 : 0;
+    const size_t dashes = typed.starts_with("--") ? 2 : 0;
     std::erase_if(candidates,
                   [&](std::string_view flag) { return dashes == 2 && !flag.starts_with("--"); });
     for (std::string_view& flag : candidates) flag.remove_prefix(dashes);
-    const std::string_view near = NearestOf(said.substr(dashes), candidates);
+    const std::string_view near = NearestOf(typed.substr(dashes), candidates);
     const std::string nearest =
-        near.empty() ? "" : std::string(said.substr(0, dashes)).append(near);
+        near.empty() ? "" : std::string(typed.substr(0, dashes)).append(near);
     std::string hint =
         nearest.empty() ? "hvdrun --help lists all options" : "did you mean " + nearest + "?";
-    return InvalidArgument("unknown option " + Quoted(said) + ": " + hint);
+    return InvalidArgument("unknown option " + Quoted(typed) + ": " + hint);
   }
 
-  static Status Ambiguous(std::string_view said, const std::vector<Meaning>& matches) {
+  static Status Ambiguous(std::string_view typed, const std::vector<Meaning>& matches) {
     std::string list;
     for (const Meaning& match : matches) {
       list += (list.empty() ? "" : ", ") + std::string(match.flag);
     }
-    return InvalidArgument(Printable(said) + " can mean several options: write one of " + list +
+    return InvalidArgument(Printable(typed) + " can mean several options: write one of " + list +
                            " in full");
   }
 
-  static Status NeedsValue(const Row& row, std::string_view said, const std::string& but) {
+  static Status NeedsValue(const Row& row, std::string_view typed, const std::string& but) {
     const std::string_view needs =
         WordsAfter(row) == 2 ? " needs two values, but " : " needs a value, but ";
-    return InvalidArgument(std::string(said) + std::string(needs) + but + ": " +
-                           std::string(row.what) + ", for example " + std::string(said) + " " +
+    return InvalidArgument(std::string(typed) + std::string(needs) + but + ": " +
+                           std::string(row.what) + ", for example " + std::string(typed) + " " +
                            std::string(row.example));
   }
 

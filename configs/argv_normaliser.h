@@ -16,7 +16,7 @@ namespace hvd {
 
 struct GivenOption {
   const Row* row = nullptr;
-  std::string said;                  // the flag as the user typed it, without the value
+  std::string typed;                 // the flag as the user typed it, without the value
   std::optional<std::string> value;  // "on" or "off" for a switch; nothing for an action
 };
 

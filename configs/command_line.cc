@@ -43,7 +43,7 @@ Result<SettingOrigin> ResolveRow(const Row& row, const std::vector<Source>& sour
   SettingOrigin resolved{.name = row.name, .value = "", .origin = "default"};
   for (auto source = sources.rbegin(); source != sources.rend(); ++source) {
     Settings before = settings;
-    Result<std::string> value = StoreValue(row, source->said, source->text, settings);
+    Result<std::string> value = StoreValue(row, source->typed, source->text, settings);
     if (!value.ok()) return InvalidArgument(source->place + value.status().message());
     if (row.zero_means_unset && *value == "0") {
       settings = std::move(before);
@@ -104,18 +104,18 @@ Status SettleController(const Given& given, ParsedCommandLine& line) {
   if (settings.use_mpi) settings.controller = Controller::kMpi;
   if (settings.use_jsrun) settings.controller = Controller::kJsrun;
   if (settings.tcp) settings.worker_environment.emplace_back("NCCL_IB_DISABLE=1");
-  const auto said = [&](const std::function<bool(const Row&)>& wanted) {
+  const auto typed = [&](const std::function<bool(const Row&)>& wanted) {
     return FirstGiven(wanted, given);
   };
   if (RankLauncherOf(settings).empty()) {
     const std::string args =
-        said([](const Row& row) { return row.name == "mpi-args" || row.name == "binding-args"; });
+        typed([](const Row& row) { return row.name == "mpi-args" || row.name == "binding-args"; });
     if (!args.empty()) line.warnings.push_back(args + " has no effect without --mpi or --jsrun");
     return Status::Ok();
   }
-  const std::string elastic = said([](const Row& row) { return row.makes_elastic; });
+  const std::string elastic = typed([](const Row& row) { return row.makes_elastic; });
   if (elastic.empty()) return Status::Ok();
-  return InvalidArgument(said([](const Row& row) { return row.group == "controller"; }) + " and " +
+  return InvalidArgument(typed([](const Row& row) { return row.group == "controller"; }) + " and " +
                          elastic +
                          " exclude each other: a world over MPI has a fixed size; leave one of "
                          "the two out");
@@ -218,29 +218,29 @@ void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
 // Checks --nnodes and its companions. With one node the others have no meaning, as in torchrun.
 Status CheckNodes(const Given& given, ParsedCommandLine& line) {
   const Settings& settings = line.settings;
-  const auto said = [&](std::string_view name) {
+  const auto typed = [&](std::string_view name) {
     return FirstGiven([&](const Row& row) { return row.name == name; }, given);
   };
   const bool one = !StartsOnEachNode(settings);
   if (!one && NamesHosts(settings)) {
-    return InvalidArgument(said("nnodes") + " " + Printable(settings.nnodes) +
+    return InvalidArgument(typed("nnodes") + " " + Printable(settings.nnodes) +
                            " says that this command starts on each node, and hosts are named "
                            "here: leave one of the two out");
   }
   if (!one && settings.allocation == AllocationUse::kNever) {
-    return InvalidArgument(said("nnodes") + " " + Printable(settings.nnodes) +
+    return InvalidArgument(typed("nnodes") + " " + Printable(settings.nnodes) +
                            " and --allocation never exclude each other: leave one of the two out");
   }
   if (one && settings.node_rank > 0) {
     return InvalidArgument(
         Format("{} {} is not the rank of one node: say --nnodes with the number of nodes",
-               said("node-rank"), settings.node_rank));
+               typed("node-rank"), settings.node_rank));
   }
   if (!one) return Status::Ok();
   std::string names;
   int count = 0;
   for (const char* name : {"master-addr", "master-port"}) {
-    if (const std::string word = said(name); !word.empty())
+    if (const std::string word = typed(name); !word.empty())
       names += (count++ == 0 ? "" : ", ") + word;
   }
   if (count > 0) {
@@ -334,7 +334,7 @@ std::vector<std::string> WarnAboutElastic(const std::vector<SettingOrigin>& reso
 bool CountsPerNode(const ParsedOptions& options) {
   const auto given = options.values.find("num-proc");
   if (given == options.values.end()) return false;
-  const LauncherWord* word = FindLauncherWord(given->second.said);
+  const LauncherWord* word = FindLauncherWord(given->second.typed);
   return word != nullptr && word->per_node;
 }
 
@@ -342,7 +342,7 @@ Status CheckPerNode(const ParsedOptions& options, const Settings& settings) {
   if (!CountsPerNode(options)) return Status::Ok();
   if (settings.hosts.empty() && settings.hostfile.empty() && settings.host_discovery_script.empty())
     return Status::Ok();
-  return InvalidArgument(options.values.at("num-proc").said +
+  return InvalidArgument(options.values.at("num-proc").typed +
                          " counts the processes of one host, and hosts are named here: say -np "
                          "with the number of all processes, and -H a:4,b:4 for those of each");
 }
@@ -366,10 +366,10 @@ Status CountPerNode(ParsedOptions& options, const SlotCounter& count) {
   if (given.text != "auto" && given.text != "gpu" && given.text != "cpu") return Status::Ok();
   const uint32_t slots = count ? count(given.text) : 1;
   if (slots == 0) {
-    return InvalidArgument(given.said +
+    return InvalidArgument(given.typed +
                            " gpu: this machine has no GPU that CUDA_VISIBLE_DEVICES "
                            "leaves; say a number, or " +
-                           given.said + " auto, which counts cores then");
+                           given.typed + " auto, which counts cores then");
   }
   given.text = std::to_string(slots);
   given.texts = {given.text};
@@ -381,8 +381,8 @@ Status CheckNames(const Given& given, const StandingSettings& standing, ParsedCo
   std::vector<std::string> unknown = UnknownNames(given, standing.variables);
   if (unknown.empty()) return Status::Ok();
   const auto strict = [](const Row& row) { return row.name == "strict-config"; };
-  if (const std::string said = FirstGiven(strict, given); !said.empty())
-    return InvalidArgument(unknown.front() + " (an error because of " + said + ")");
+  if (const std::string typed = FirstGiven(strict, given); !typed.empty())
+    return InvalidArgument(unknown.front() + " (an error because of " + typed + ")");
   for (std::string& warning : unknown) line.warnings.push_back(std::move(warning));
   return Status::Ok();
 }

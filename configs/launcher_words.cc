@@ -221,25 +221,25 @@ std::span<const LauncherWord> LauncherWords() {
   return *words;
 }
 
-std::string LongSpelling(std::string_view said) {
-  std::string spelt(said);
+std::string LongSpelling(std::string_view typed) {
+  std::string spelt(typed);
   std::ranges::replace(spelt, '_', '-');
   return HasOneDash(spelt) && spelt.size() > 2 ? "-" + spelt : spelt;
 }
 
-const LauncherWord* FindLauncherWord(std::string_view said) {
+const LauncherWord* FindLauncherWord(std::string_view typed) {
   const std::span<const LauncherWord> words = LauncherWords();
-  auto found = std::ranges::find(words, said, &LauncherWord::word);
+  auto found = std::ranges::find(words, typed, &LauncherWord::word);
   if (found == words.end()) {
-    const std::string spelt = LongSpelling(said);
+    const std::string spelt = LongSpelling(typed);
     found = std::ranges::find_if(
         words, [&](const LauncherWord& word) { return LongSpelling(word.word) == spelt; });
   }
   return found == words.end() ? nullptr : &*found;
 }
 
-std::string RefusalOf(const LauncherWord& word, std::string_view said) {
-  return std::string(said) + " is an option of " + std::string(word.launchers) + ": " +
+std::string RefusalOf(const LauncherWord& word, std::string_view typed) {
+  return std::string(typed) + " is an option of " + std::string(word.launchers) + ": " +
          std::string(word.text);
 }
 

@@ -30,13 +30,13 @@ struct LauncherWord {
 std::span<const LauncherWord> LauncherWords();
 
 // The entry of a word as typed, also with _ for -, or a long word with one dash. Null: unknown.
-const LauncherWord* FindLauncherWord(std::string_view said);
+const LauncherWord* FindLauncherWord(std::string_view typed);
 
 // "--map-by is an option of mpirun: ...", for a refused word.
-std::string RefusalOf(const LauncherWord& word, std::string_view said);
+std::string RefusalOf(const LauncherWord& word, std::string_view typed);
 
 // The text with -- in front and - for _; "-np" and "-x" stay as they are.
-std::string LongSpelling(std::string_view said);
+std::string LongSpelling(std::string_view typed);
 
 }  // namespace hvd
 

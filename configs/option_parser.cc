@@ -33,7 +33,7 @@ Status CheckExclusive(const NormalisedArgv& argv) {
       bool contradicts =
           &row == earlier->row && row.type == Type::kBool && later->value != earlier->value;
       if (!same_group && !contradicts) continue;
-      return InvalidArgument(earlier->said + " and " + later->said +
+      return InvalidArgument(earlier->typed + " and " + later->typed +
                              " exclude each other: keep one of them");
     }
   }
@@ -61,7 +61,7 @@ std::vector<const Row*> RowsIn(const NormalisedArgv& argv) {
 std::string LastSpelling(const NormalisedArgv& argv, const Row& row) {
   auto found = std::find_if(argv.options.rbegin(), argv.options.rend(),
                             [&](const GivenOption& option) { return option.row == &row; });
-  return found->said;
+  return found->typed;
 }
 
 void Collect(const CLI::App& app, const NormalisedArgv& argv, const Row& row, ParsedOptions& out) {
@@ -71,7 +71,7 @@ void Collect(const CLI::App& app, const NormalisedArgv& argv, const Row& row, Pa
     if (!EndsReading(out.action)) out.action = *action;
     return;
   }
-  out.values[row.name] = {.said = LastSpelling(argv, row),
+  out.values[row.name] = {.typed = LastSpelling(argv, row),
                           .text = option->results().back(),
                           .texts = option->results()};
 }

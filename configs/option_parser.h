@@ -17,7 +17,7 @@
 namespace hvd {
 
 struct FlagValue {
-  std::string said;                // the flag as the user typed it
+  std::string typed;               // the flag as the user typed it
   std::string text;                // the last one
   std::vector<std::string> texts;  // all of them, in order
 };

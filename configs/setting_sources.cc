@@ -31,13 +31,13 @@ std::string WithPlainUnit(const Row& row, const std::string& text) {
 void AddFlag(const Row& row, const ParsedOptions& options, std::vector<Source>& sources) {
   const auto flag = options.values.find(row.name);
   if (flag == options.values.end()) return;
-  const auto& [said, last, all] = flag->second;
+  const auto& [typed, last, all] = flag->second;
   if (row.type != Type::kList) {
-    sources.push_back({Strength::kFlag, said, said + " ", WithPlainUnit(row, last)});
+    sources.push_back({Strength::kFlag, typed, typed + " ", WithPlainUnit(row, last)});
     return;
   }
   for (auto text = all.rbegin(); text != all.rend(); ++text) {
-    sources.push_back({Strength::kFlag, said, said + " ", *text});
+    sources.push_back({Strength::kFlag, typed, typed + " ", *text});
   }
 }
 
@@ -132,8 +132,8 @@ std::vector<std::string> UnknownKeys(const Given& given) {
   for (const ConfigFile& file : given.files) {
     for (const auto& [key, value] : file.values) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      const std::string said = Format("{}:{}: {}", file.name, value.line, Printable(key));
-      unknown.push_back(said + UnknownKeyText(key, known));
+      const std::string typed = Format("{}:{}: {}", file.name, value.line, Printable(key));
+      unknown.push_back(typed + UnknownKeyText(key, known));
     }
   }
   return unknown;
@@ -142,7 +142,7 @@ std::vector<std::string> UnknownKeys(const Given& given) {
 }  // namespace
 
 std::string Source::Name() const {
-  const std::string name = place + said;
+  const std::string name = place + typed;
   return name.substr(0, name.find_last_not_of(" =:") + 1);
 }
 
@@ -161,9 +161,9 @@ std::vector<Source> SourcesOf(const Row& row, const Given& given) {
   AddVariables(row, given.env, sources);
   for (const ConfigFile& file : given.files) AddKey(row, file, sources);
   if (!row.default_text.empty()) {
-    std::string_view said = row.flags.empty() ? row.name : row.flags.front();
+    std::string_view typed = row.flags.empty() ? row.name : row.flags.front();
     sources.push_back(
-        {Strength::kDefault, "default", std::string(said) + " ", std::string(row.default_text)});
+        {Strength::kDefault, "default", std::string(typed) + " ", std::string(row.default_text)});
   }
   return sources;
 }
@@ -212,9 +212,9 @@ std::vector<std::string> UnknownNames(const Given& given,
     if (!variable.starts_with(kPrefix)) continue;
     const std::string_view name = variable.substr(kPrefix.size());
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string said = "the variable " + Printable(variable);
+    const std::string typed = "the variable " + Printable(variable);
     unknown.push_back(
-        WithProposal(said + " is not a setting and has no effect", name, known, kPrefix));
+        WithProposal(typed + " is not a setting and has no effect", name, known, kPrefix));
   }
   return unknown;
 }

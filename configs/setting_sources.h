@@ -41,7 +41,7 @@ struct Given {
 struct Source {
   Strength strength = Strength::kDefault;
   std::string origin;  // "-np", "HOROVOD_LOG_LEVEL", "job.yaml:3", "default"
-  std::string said;    // what precedes the value as written: "-np ", "X=", "x: "
+  std::string typed;   // what precedes the value as written: "-np ", "X=", "x: "
   std::string text;
   std::string place = "";  // prefix of messages: "job.yaml:3: "
 

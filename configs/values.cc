@@ -107,36 +107,36 @@ std::string ShownValue(std::string_view text) {
   return plain ? std::string(text) : Quoted(text);
 }
 
-Status Refused(const Row& row, std::string_view said, std::string_view text, bool malformed) {
-  std::string message = std::string(said) + ShownValue(text);
+Status Refused(const Row& row, std::string_view typed, std::string_view text, bool malformed) {
+  std::string message = std::string(typed) + ShownValue(text);
   message += malformed ? " is not " + std::string(TypeInWords(row.type)) : " is out of range";
   message += ": " + std::string(row.what) + " is " + AllowedValues(row);
-  return InvalidArgument(message + ", try " + std::string(said) + std::string(row.example));
+  return InvalidArgument(message + ", try " + std::string(typed) + std::string(row.example));
 }
 
 bool InRange(const Row& row, double number) { return number >= row.min && number <= row.max; }
 
 template <typename T>
-Result<std::string> StoreNumber(const Row& row, std::string_view said, std::string_view text,
+Result<std::string> StoreNumber(const Row& row, std::string_view typed, std::string_view text,
                                 std::optional<T> number, Settings& settings) {
-  if (!number) return Refused(row, said, text, true);
-  if (!InRange(row, static_cast<double>(*number))) return Refused(row, said, text, false);
+  if (!number) return Refused(row, typed, text, true);
+  if (!InRange(row, static_cast<double>(*number))) return Refused(row, typed, text, false);
   settings.*std::get<T Settings::*>(row.target) = *number;
   if constexpr (std::is_integral_v<T>) return std::to_string(*number);
   return NumberText(static_cast<double>(*number));
 }
 
-Result<std::string> StoreRange(const Row& row, std::string_view said, std::string_view text,
+Result<std::string> StoreRange(const Row& row, std::string_view typed, std::string_view text,
                                Settings& settings) {
   const std::optional<IntRange> range = ParseRange(text);
-  if (!range) return Refused(row, said, text, true);
-  if (!InRange(row, range->lo) || !InRange(row, range->hi)) return Refused(row, said, text, false);
-  if (range->lo > range->hi) return Refused(row, said, text, true);
+  if (!range) return Refused(row, typed, text, true);
+  if (!InRange(row, range->lo) || !InRange(row, range->hi)) return Refused(row, typed, text, false);
+  if (range->lo > range->hi) return Refused(row, typed, text, true);
   settings.*std::get<IntRange Settings::*>(row.target) = *range;
   return Format("{} {}", range->lo, range->hi);
 }
 
-Result<std::string> StoreChoice(const Row& row, std::string_view said, std::string_view text,
+Result<std::string> StoreChoice(const Row& row, std::string_view typed, std::string_view text,
                                 Settings& settings) {
   for (size_t i = 0; i < row.choices.size(); ++i) {
     if (Upper(row.choices[i]) != Upper(text)) continue;
@@ -147,20 +147,20 @@ Result<std::string> StoreChoice(const Row& row, std::string_view said, std::stri
     }
     return std::string(row.choices[i]);
   }
-  return Refused(row, said, text, true);
+  return Refused(row, typed, text, true);
 }
 
-Result<std::string> StoreText(const Row& row, std::string_view said, std::string_view text,
+Result<std::string> StoreText(const Row& row, std::string_view typed, std::string_view text,
                               Settings& settings) {
-  if (text.find('\0') != std::string_view::npos) return Refused(row, said, text, true);
+  if (text.find('\0') != std::string_view::npos) return Refused(row, typed, text, true);
   settings.*std::get<std::string Settings::*>(row.target) = text;
   return std::string(text);
 }
 
 // Adds to the list; its canonical text is all of it.
-Result<std::string> AppendText(const Row& row, std::string_view said, std::string_view text,
+Result<std::string> AppendText(const Row& row, std::string_view typed, std::string_view text,
                                Settings& settings) {
-  if (text.find('\0') != std::string_view::npos) return Refused(row, said, text, true);
+  if (text.find('\0') != std::string_view::npos) return Refused(row, typed, text, true);
   auto& list = settings.*std::get<std::vector<std::string> Settings::*>(row.target);
   list.emplace_back(text);
   std::string joined;
@@ -170,20 +170,20 @@ Result<std::string> AppendText(const Row& row, std::string_view said, std::strin
 
 }  // namespace
 
-Result<std::string> StoreValue(const Row& row, std::string_view said, std::string_view text,
+Result<std::string> StoreValue(const Row& row, std::string_view typed, std::string_view text,
                                Settings& settings) {
   switch (row.type) {
-    case Type::kInt: return StoreNumber(row, said, text, WholeText<int>(text), settings);
-    case Type::kIntRange: return StoreRange(row, said, text, settings);
-    case Type::kBytes: return StoreNumber(row, said, text, ParseBytes(text), settings);
+    case Type::kInt: return StoreNumber(row, typed, text, WholeText<int>(text), settings);
+    case Type::kIntRange: return StoreRange(row, typed, text, settings);
+    case Type::kBytes: return StoreNumber(row, typed, text, ParseBytes(text), settings);
     case Type::kFloat:
-    case Type::kSeconds: return StoreNumber(row, said, text, ParseReal(text), settings);
-    case Type::kEnum: return StoreChoice(row, said, text, settings);
-    case Type::kString: return StoreText(row, said, text, settings);
-    case Type::kList: return AppendText(row, said, text, settings);
+    case Type::kSeconds: return StoreNumber(row, typed, text, ParseReal(text), settings);
+    case Type::kEnum: return StoreChoice(row, typed, text, settings);
+    case Type::kString: return StoreText(row, typed, text, settings);
+    case Type::kList: return AppendText(row, typed, text, settings);
     case Type::kBool: {
       std::optional<bool> on = ParseBool(text);
-      if (!on) return Refused(row, said, text, true);
+      if (!on) return Refused(row, typed, text, true);
       settings.*std::get<bool Settings::*>(row.target) = *on;
       return std::string(*on ? "on" : "off");
     }

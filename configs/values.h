@@ -15,7 +15,7 @@ namespace hvd {
 // Reads `text` as the row's type, checks its range and stores it in `settings`. Returns the
 // canonical text of the value ("30", "on", "INFO"). `said`: the setting as the user wrote it
 // ("-np", "HOROVOD_LOG_LEVEL"), for the message.
-Result<std::string> StoreValue(const Row& row, std::string_view said, std::string_view text,
+Result<std::string> StoreValue(const Row& row, std::string_view typed, std::string_view text,
                                Settings& settings);
 
 // The placeholder of the value after the flag, with a leading blank: " N", " FILE"; empty for a

@@ -90,7 +90,7 @@ Result<std::vector<HostSlots>> SelectHosts(const Settings& settings, const Selec
 Result<int> SlotsOfAll(const std::vector<HostSlots>& hosts) {
   uint64_t sum = 0;
   for (const HostSlots& host : hosts) {
-    if (!host.slots_told) {
+    if (!host.slots_known) {
       return InvalidArgument("-np is missing, and " + Printable(host.host) +
                              " is named without its slots: say -np, or " + Printable(host.host) +
                              ":4 where it has four");

@@ -15,7 +15,7 @@ struct HostSlots {
   uint16_t port = 0;                       // of ssh; 0: not given
   std::optional<uint32_t> max_slots = {};  // not given: equal to `slots`
   bool remote = false;                     // not this machine
-  bool slots_told = true;  // false: its agent reports them; until then `slots` is the minimum
+  bool slots_known = true;  // false: its agent reports them; until then `slots` is the minimum
 
   bool operator==(const HostSlots&) const = default;
 };

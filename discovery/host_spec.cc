@@ -61,7 +61,7 @@ Status CheckForeignWord(std::string_view word, std::string_view name) {
                          "=?");
 }
 
-Status AddWord(std::string_view word, std::string_view host, LineWords& said) {
+Status AddWord(std::string_view word, std::string_view host, LineWords& values) {
   size_t equals = word.find('=');
   if (equals == std::string_view::npos || equals == 0) {
     return InvalidArgument(Quoted(word) +
@@ -75,18 +75,18 @@ Status AddWord(std::string_view word, std::string_view host, LineWords& said) {
   if (known == kKeyNames.end()) return CheckForeignWord(word, name);
   switch (known->key) {
     case Key::kSlots:
-      if (said.slots) return GivenTwice("number of slots", host);
-      return Assign(ParseSlots(value, word), said.slots);
+      if (values.slots) return GivenTwice("number of slots", host);
+      return Assign(ParseSlots(value, word), values.slots);
     case Key::kMaxSlots:
-      if (said.max_slots) return GivenTwice("limit of slots", host);
-      return Assign(ParseSlots(value, word), said.max_slots);
+      if (values.max_slots) return GivenTwice("limit of slots", host);
+      return Assign(ParseSlots(value, word), values.max_slots);
     case Key::kUser:
-      if (said.user) return GivenTwice("user", host);
-      said.user = value;
+      if (values.user) return GivenTwice("user", host);
+      values.user = value;
       return CheckUser(value, word);
     case Key::kPort:
-      if (said.port) return GivenTwice("port", host);
-      return Assign(ParsePort(value, word), said.port);
+      if (values.port) return GivenTwice("port", host);
+      return Assign(ParsePort(value, word), values.port);
   }
   return Status::Ok();
 }
@@ -101,15 +101,16 @@ std::string WithoutBlanksAroundEquals(std::string_view line) {
   return joined;
 }
 
-Status AddItem(const HostItem& item, const LineWords& said, std::string_view whole, Specs& specs) {
-  if (item.slots && said.slots) return GivenTwice("number of slots", whole);
-  if (!item.user.empty() && said.user) return GivenTwice("user", whole);
-  if (item.port != 0 && said.port) return GivenTwice("port", whole);
+Status AddItem(const HostItem& item, const LineWords& values, std::string_view whole,
+               Specs& specs) {
+  if (item.slots && values.slots) return GivenTwice("number of slots", whole);
+  if (!item.user.empty() && values.user) return GivenTwice("user", whole);
+  if (item.port != 0 && values.port) return GivenTwice("port", whole);
   HostSpec spec;
-  spec.slots = item.slots ? item.slots : said.slots ? said.slots : said.max_slots;
-  spec.max_slots = said.max_slots;
-  spec.user = said.user.value_or(item.user);
-  spec.port = said.port.value_or(item.port);
+  spec.slots = item.slots ? item.slots : values.slots ? values.slots : values.max_slots;
+  spec.max_slots = values.max_slots;
+  spec.user = values.user.value_or(item.user);
+  spec.port = values.port.value_or(item.port);
   if (spec.max_slots && *spec.slots > *spec.max_slots) {
     return InvalidArgument(
         Format("{} has {} slots and at most {}; max_slots must not be less than slots",
@@ -142,14 +143,14 @@ Status AddHostLine(std::string_view line, Specs& specs) {
   std::string joined = WithoutBlanksAroundEquals(WithoutComment(line));
   std::vector<std::string_view> words = Words(joined);
   if (words.empty()) return Status::Ok();
-  LineWords said;
+  LineWords values;
   for (size_t i = 1; i < words.size(); ++i) {
-    if (Status status = AddWord(words[i], words[0], said); !status.ok()) return status;
+    if (Status status = AddWord(words[i], words[0], values); !status.ok()) return status;
   }
-  bool slots_said = said.slots || said.max_slots;
+  bool slots_said = values.slots || values.max_slots;
   Result<HostItem> item = ParseHostItem(words[0], slots_said, kMaxHosts - specs.size());
   if (!item.ok()) return item.status();
-  return AddItem(*item, said, words[0], specs);
+  return AddItem(*item, values, words[0], specs);
 }
 
 Result<Specs> ParseHostList(std::string_view text) {

@@ -17,7 +17,7 @@ void AddPlace(const HostSpec& spec, const MachineFacts& facts, HostSlots& host) 
   if (host.user.empty()) host.user = spec.user;
   if (host.port == 0) host.port = spec.port;
   uint32_t slots = spec.slots ? *spec.slots : facts.default_slots(host.remote);
-  if (slots == 0) host.slots_told = false;
+  if (slots == 0) host.slots_known = false;
   host.slots += std::max(slots, 1U);
   if (first) {
     host.max_slots = spec.max_slots;

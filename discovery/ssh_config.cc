@@ -71,9 +71,9 @@ std::vector<std::string> SplitPaths(std::string_view text) {
 }
 
 // The output of `ssh -G`, by keys.
-class Said {
+class SshOptions {
  public:
-  explicit Said(std::string_view output) {
+  explicit SshOptions(std::string_view output) {
     LineReader lines(output);
     while (std::optional<std::string_view> line = lines.Next()) {
       std::string_view rest = *line;
@@ -185,9 +185,9 @@ class Expander {
 
 // Sets `place` if the key was given and understood; notes in `ignored` if it was not understood.
 template <typename T>
-void Set(const Said& said, const char* key, std::optional<T> (*parse)(std::string_view), T& place,
-         std::vector<std::string>& ignored) {
-  std::string text = said.First(key);
+void Set(const SshOptions& options, const char* key, std::optional<T> (*parse)(std::string_view),
+         T& place, std::vector<std::string>& ignored) {
+  std::string text = options.First(key);
   if (text.empty()) return;
   if (std::optional<T> value = parse(text)) {
     place = *value;
@@ -213,16 +213,16 @@ std::vector<std::string> Strings(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
 }
 
-Status SetTarget(const Said& said, const SshLocal& local, SshConfig& config) {
-  config.hostname = said.Name("hostname");
+Status SetTarget(const SshOptions& options, const SshLocal& local, SshConfig& config) {
+  config.hostname = options.Name("hostname");
   if (config.hostname.empty()) {
     return InvalidArgument("what `ssh -G` printed names no host; try it in a terminal");
   }
-  config.host = said.Name("host");
+  config.host = options.Name("host");
   if (config.host.empty()) config.host = config.hostname;
-  config.user = said.Name("user");
+  config.user = options.Name("user");
   if (config.user.empty()) config.user = local.user;
-  if (std::string text = said.First("port"); !text.empty()) {
+  if (std::string text = options.First("port"); !text.empty()) {
     std::optional<uint16_t> port = ParseNumber<uint16_t>(text);
     if (!port || *port == 0) {
       return InvalidArgument("what `ssh -G " + Printable(config.host) + "` printed has the port " +
@@ -230,48 +230,48 @@ Status SetTarget(const Said& said, const SshLocal& local, SshConfig& config) {
     }
     config.port = *port;
   }
-  Set(said, "addressfamily", ParseFamily, config.address_family, config.ignored);
-  config.bind_address = said.First("bindaddress");
-  config.bind_interface = said.First("bindinterface");
-  if (std::string text = said.First("connecttimeout"); !text.empty()) {
+  Set(options, "addressfamily", ParseFamily, config.address_family, config.ignored);
+  config.bind_address = options.First("bindaddress");
+  config.bind_interface = options.First("bindinterface");
+  if (std::string text = options.First("connecttimeout"); !text.empty()) {
     config.connect_timeout_s = ParseNumber<uint32_t>(text);
   }
-  Set(said, "connectionattempts", ParseNumber<uint32_t>, config.connection_attempts,
+  Set(options, "connectionattempts", ParseNumber<uint32_t>, config.connection_attempts,
       config.ignored);
-  Set(said, "serveraliveinterval", ParseNumber<uint32_t>, config.server_alive_interval_s,
+  Set(options, "serveraliveinterval", ParseNumber<uint32_t>, config.server_alive_interval_s,
       config.ignored);
-  Set(said, "serveralivecountmax", ParseNumber<uint32_t>, config.server_alive_count_max,
+  Set(options, "serveralivecountmax", ParseNumber<uint32_t>, config.server_alive_count_max,
       config.ignored);
   return Status::Ok();
 }
 
-void SetTrust(const Said& said, const Expander& expander, SshConfig& config) {
+void SetTrust(const SshOptions& options, const Expander& expander, SshConfig& config) {
   auto& ignored = config.ignored;
-  Set(said, "stricthostkeychecking", ParseStrict, config.strict_host_keys, ignored);
-  config.host_key_algorithms = SplitAtCommas(said.First("hostkeyalgorithms"));
-  SetPaths(SplitPaths(said.First("userknownhostsfile")), expander, config.user_known_hosts_files,
+  Set(options, "stricthostkeychecking", ParseStrict, config.strict_host_keys, ignored);
+  config.host_key_algorithms = SplitAtCommas(options.First("hostkeyalgorithms"));
+  SetPaths(SplitPaths(options.First("userknownhostsfile")), expander, config.user_known_hosts_files,
            ignored);
-  SetPaths(SplitPaths(said.First("globalknownhostsfile")), expander,
+  SetPaths(SplitPaths(options.First("globalknownhostsfile")), expander,
            config.global_known_hosts_files, ignored);
-  config.known_hosts_command = said.First("knownhostscommand");
-  config.revoked_host_keys = said.First("revokedhostkeys");
+  config.known_hosts_command = options.First("knownhostscommand");
+  config.revoked_host_keys = options.First("revokedhostkeys");
   Result<std::string> revoked = expander.Path(config.revoked_host_keys);
   if (revoked.ok()) config.revoked_host_keys = std::move(*revoked);
-  Set(said, "hashknownhosts", ParseSwitch, config.hash_known_hosts, ignored);
-  Set(said, "nohostauthenticationforlocalhost", ParseSwitch,
+  Set(options, "hashknownhosts", ParseSwitch, config.hash_known_hosts, ignored);
+  Set(options, "nohostauthenticationforlocalhost", ParseSwitch,
       config.no_host_authentication_for_localhost, ignored);
 }
 
 // ssh has already resolved "+", "-", "^" and patterns.
-void SetProtection(const Said& said, SshConfig& config) {
-  config.key_exchange_algorithms = SplitAtCommas(said.First("kexalgorithms"));
-  config.ciphers = SplitAtCommas(said.First("ciphers"));
-  config.macs = SplitAtCommas(said.First("macs"));
+void SetProtection(const SshOptions& options, SshConfig& config) {
+  config.key_exchange_algorithms = SplitAtCommas(options.First("kexalgorithms"));
+  config.ciphers = SplitAtCommas(options.First("ciphers"));
+  config.macs = SplitAtCommas(options.First("macs"));
 }
 
 // "none", "SSH_AUTH_SOCK", "$NAME" or a path.
-void SetAgent(const Said& said, const Expander& expander, SshConfig& config) {
-  std::vector<std::string_view> all = said.All("identityagent");
+void SetAgent(const SshOptions& options, const Expander& expander, SshConfig& config) {
+  std::vector<std::string_view> all = options.All("identityagent");
   if (all.empty() || all[0] == "SSH_AUTH_SOCK") return;
   std::string_view text = all[0];
   config.identity_agent = "";
@@ -285,26 +285,26 @@ void SetAgent(const Said& said, const Expander& expander, SshConfig& config) {
   if (!path.empty()) config.identity_agent = path[0];
 }
 
-void SetLogin(const Said& said, const Expander& expander, SshConfig& config) {
+void SetLogin(const SshOptions& options, const Expander& expander, SshConfig& config) {
   auto& ignored = config.ignored;
-  Set(said, "pubkeyauthentication", ParsePubkey, config.pubkey_authentication, ignored);
-  Set(said, "gssapiauthentication", ParseSwitch, config.gssapi_authentication, ignored);
-  Set(said, "hostbasedauthentication", ParseSwitch, config.hostbased_authentication, ignored);
-  config.preferred_authentications = SplitAtCommas(said.First("preferredauthentications"));
-  config.pubkey_accepted_algorithms = SplitAtCommas(said.First("pubkeyacceptedalgorithms"));
-  Set(said, "identitiesonly", ParseSwitch, config.identities_only, ignored);
-  SetPaths(Strings(said.All("identityfile")), expander, config.identity_files, ignored);
-  SetPaths(Strings(said.All("certificatefile")), expander, config.certificate_files, ignored);
-  SetAgent(said, expander, config);
-  config.pkcs11_provider = said.First("pkcs11provider");
+  Set(options, "pubkeyauthentication", ParsePubkey, config.pubkey_authentication, ignored);
+  Set(options, "gssapiauthentication", ParseSwitch, config.gssapi_authentication, ignored);
+  Set(options, "hostbasedauthentication", ParseSwitch, config.hostbased_authentication, ignored);
+  config.preferred_authentications = SplitAtCommas(options.First("preferredauthentications"));
+  config.pubkey_accepted_algorithms = SplitAtCommas(options.First("pubkeyacceptedalgorithms"));
+  Set(options, "identitiesonly", ParseSwitch, config.identities_only, ignored);
+  SetPaths(Strings(options.All("identityfile")), expander, config.identity_files, ignored);
+  SetPaths(Strings(options.All("certificatefile")), expander, config.certificate_files, ignored);
+  SetAgent(options, expander, config);
+  config.pkcs11_provider = options.First("pkcs11provider");
 }
 
 // A proxy that is not understood must not become a direct connection.
-Status SetProxy(const Said& said, const Expander& expander, SshConfig& config) {
-  config.proxy_jump = said.First("proxyjump");
-  Set(said, "proxyusefdpass", ParseSwitch, config.proxy_use_fdpass, config.ignored);
-  config.control_path = said.First("controlpath");
-  Result<std::string> command = expander.CommandLine(said.First("proxycommand"));
+Status SetProxy(const SshOptions& options, const Expander& expander, SshConfig& config) {
+  config.proxy_jump = options.First("proxyjump");
+  Set(options, "proxyusefdpass", ParseSwitch, config.proxy_use_fdpass, config.ignored);
+  config.control_path = options.First("controlpath");
+  Result<std::string> command = expander.CommandLine(options.First("proxycommand"));
   if (!command.ok()) {
     return InvalidArgument("ProxyCommand for " + Printable(config.host) + ": " +
                            command.status().message());
@@ -316,17 +316,17 @@ Status SetProxy(const Said& said, const Expander& expander, SshConfig& config) {
 }  // namespace
 
 Result<SshConfig> ParseSshConfig(std::string_view output, const SshLocal& local) {
-  Said said(output);
+  SshOptions options(output);
   SshConfig config;
-  HVD_RETURN_IF_ERROR(SetTarget(said, local, config));
-  config.host_key_alias = said.First("hostkeyalias");
+  HVD_RETURN_IF_ERROR(SetTarget(options, local, config));
+  config.host_key_alias = options.First("hostkeyalias");
   Expander expander(config, local);
-  HVD_RETURN_IF_ERROR(SetProxy(said, expander, config));
-  SetTrust(said, expander, config);
-  SetProtection(said, config);
-  SetLogin(said, expander, config);
-  config.remote_command = said.First("remotecommand");
-  config.set_env = Strings(said.All("setenv"));
+  HVD_RETURN_IF_ERROR(SetProxy(options, expander, config));
+  SetTrust(options, expander, config);
+  SetProtection(options, config);
+  SetLogin(options, expander, config);
+  config.remote_command = options.First("remotecommand");
+  config.set_env = Strings(options.All("setenv"));
   return config;
 }
 

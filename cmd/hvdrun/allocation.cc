@@ -26,9 +26,9 @@ Result<std::string> AskOnce(const std::vector<std::string>& command) {
   static std::map<std::vector<std::string>, Result<std::string>> answers;
   const auto known = answers.find(command);
   if (known != answers.end()) return known->second;
-  Result<std::string> said =
+  Result<std::string> answer =
       AskProgram(command, std::make_shared<LocalFamily>(), std::chrono::seconds(10));
-  return answers.emplace(command, std::move(said)).first->second;
+  return answers.emplace(command, std::move(answer)).first->second;
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::string PlanText(const Plan& plan, const std::vector<HostSlots>& hosts,
   for (size_t i = 0; i < hosts.size(); ++i) remote[names[i]] = hosts[i].remote;
   std::string lines, unknown;
   for (const HostSlots& host : hosts) {
-    if (!host.slots_told && unknown.empty())
+    if (!host.slots_known && unknown.empty())
       unknown = "hosts that are named without slots tell theirs at the start: places may change\n";
   }
   size_t used = 0;

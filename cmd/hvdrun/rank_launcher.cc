@@ -29,12 +29,12 @@ constexpr Duration kAnswerLimit = std::chrono::seconds(10);
 Result<MpiVersion> AskVersion(const std::string& program,
                               const std::shared_ptr<LocalFamily>& family) {
   const std::string shown = Printable(program, kMaxShownPath);
-  const Result<std::string> said = AskProgram({program, "--version"}, family, kAnswerLimit);
-  if (!said.ok())
-    return InvalidArgument("--mpi: " + shown + " --version " + said.status().message());
-  const std::optional<MpiVersion> version = ReadMpiVersion(*said);
+  const Result<std::string> answer = AskProgram({program, "--version"}, family, kAnswerLimit);
+  if (!answer.ok())
+    return InvalidArgument("--mpi: " + shown + " --version " + answer.status().message());
+  const std::optional<MpiVersion> version = ReadMpiVersion(*answer);
   if (version) return *version;
-  return InvalidArgument("--mpi: " + shown + " says '" + Printable(*said) +
+  return InvalidArgument("--mpi: " + shown + " says '" + Printable(*answer) +
                          "' of itself, which is none of Open MPI, Spectrum MPI, MPICH and Intel "
                          "MPI; put one of these first on PATH");
 }
@@ -46,16 +46,16 @@ Status CheckArguments(const std::string& program, const MpiVersion& version,
   std::vector<std::string> command = {program};
   if (version.flavor == MpiFlavor::kOpenMpi) command.emplace_back("--allow-run-as-root");
   const size_t none = command.size();
-  for (const auto& [said, text] : {std::pair("--mpi-args", settings.mpi_args),
-                                   std::pair("--binding-args", settings.binding_args)}) {
-    Result<std::vector<std::string>> words = SplitMpiArgs(said, text);
+  for (const auto& [setting, text] : {std::pair("--mpi-args", settings.mpi_args),
+                                      std::pair("--binding-args", settings.binding_args)}) {
+    Result<std::vector<std::string>> words = SplitMpiArgs(setting, text);
     if (!words.ok()) return words.status();
     command.insert(command.end(), words->begin(), words->end());
   }
   if (command.size() == none || version.flavor == MpiFlavor::kIntel) return Status::Ok();
   command.emplace_back("--version");
-  const Result<std::string> said = AskProgram(command, family, kAnswerLimit);
-  const std::string unknown = said.ok() ? UnknownArgument(*said) : "";
+  const Result<std::string> answer = AskProgram(command, family, kAnswerLimit);
+  const std::string unknown = answer.ok() ? UnknownArgument(*answer) : "";
   if (unknown.empty()) return Status::Ok();
   return InvalidArgument("--mpi: the mpirun of " + version.name + " does not know " +
                          Quoted(unknown) + "; leave it out of --mpi-args and --binding-args");

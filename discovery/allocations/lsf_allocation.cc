@@ -155,10 +155,10 @@ Result<std::optional<CsmAllocation>> AskCsm(const AllocationFacts& facts) {
   const std::string query = facts.Text("CSM_ALLOCATION_QUERY").value_or(kCsmAllocationQuery);
   if (!id || !facts.ask || !facts.has_program(query)) return std::optional<CsmAllocation>();
   const auto ask = [&](const std::vector<std::string>& command) -> Result<std::string> {
-    Result<std::string> said = facts.ask(command);
-    if (said.ok()) return said;
+    Result<std::string> answer = facts.ask(command);
+    if (answer.ok()) return answer;
     return InvalidArgument("CSM's " + Printable(command[0], kMaxShownPath) + " " +
-                           said.status().message());
+                           answer.status().message());
   };
   const Result<std::string> allocation = ask({query, "-a", *id});
   if (!allocation.ok()) return allocation.status();

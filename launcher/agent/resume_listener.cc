@@ -37,7 +37,7 @@ struct ResumeListener::Client {
   asio::posix::stream_descriptor socket, watched;  // the visitor; a copy of `stream.input`
   asio::steady_timer limit;
   ReturnedStream stream;
-  std::string said;
+  std::string received;
   bool over = false;
 };
 
@@ -92,15 +92,15 @@ void ResumeListener::WaitForKey(const ClientPtr& client) {
 // Reads not a byte beyond the key: those that follow belong to the stream.
 void ResumeListener::ReadKey(const ClientPtr& client) {
   const size_t length = std::max(driver_key_.size(), successor_key_.size());
-  if (client->said.size() >= length) return Dismiss(client);
-  std::string bytes(length - client->said.size(), '\0');
+  if (client->received.size() >= length) return Dismiss(client);
+  std::string bytes(length - client->received.size(), '\0');
   ssize_t got = ::read(client->stream.input.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return WaitForKey(client);
   if (got <= 0) return Dismiss(client);
-  client->said.append(bytes, 0, static_cast<size_t>(got));
-  if (client->said.size() < length) return WaitForKey(client);
+  client->received.append(bytes, 0, static_cast<size_t>(got));
+  if (client->received.size() < length) return WaitForKey(client);
   const auto is = [&](const std::string& key) {
-    return !key.empty() && SameKey(client->said, key);
+    return !key.empty() && SameKey(client->received, key);
   };
   const bool of_successor = is(successor_key_);
   if (!of_successor && !is(driver_key_)) return Dismiss(client);

@@ -49,7 +49,7 @@ void CommandChannel::Open(ChannelObserver& observer) {
     return Finish(
         {ChannelStage::kConnect, std::string("no pipes could be made: ") + std::strerror(errno)});
   }
-  UniqueFd ours(stream[0]), theirs(stream[1]), said(errors[0]), saying(errors[1]);
+  UniqueFd ours(stream[0]), theirs(stream[1]), printed(errors[0]), saying(errors[1]);
   WaitForChild();
   SpawnOutcome child = SpawnProgram({command_, CommandEnvironment(), "/"},
                                     {theirs.get(), theirs.get(), saying.get()});
@@ -62,7 +62,7 @@ void CommandChannel::Open(ChannelObserver& observer) {
       BytePumpHandlers{[this](std::string_view bytes) { OnBytes(bytes); },
                        [this] { observer_->OnWritable(); }, [this] { OnStreamEnd(); }});
   errors_ = std::make_unique<BytePump>(
-      io_, std::move(said), UniqueFd(),
+      io_, std::move(printed), UniqueFd(),
       BytePumpHandlers{[this](std::string_view bytes) { OnCommandOutput(bytes); }, [] {},
                        [this] {
                          errors_ended_ = true;

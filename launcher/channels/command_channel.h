@@ -22,14 +22,14 @@ namespace hvd {
 // How such a program ended, and the tail of its stderr.
 struct CommandEnd {
   int wait_status = 0;
-  std::string said;
+  std::string printed;
   bool connected = false;  // bytes of the agent had arrived
   bool killed = false;     // by hvdrun
 };
 // Interprets the program's end. Pure.
 using CommandEndReader = std::function<ChannelEnd(const CommandEnd&)>;
 // Called whenever the program writes to stderr, with the tail of its stderr so far.
-using CommandOutputReader = std::function<void(const std::string& said)>;
+using CommandOutputReader = std::function<void(const std::string& printed)>;
 
 class CommandChannel final : public HostChannel {
  public:

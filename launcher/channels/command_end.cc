@@ -22,9 +22,9 @@ int CodeOf(const CommandEnd& end) {
 
 }  // namespace
 
-std::string LastOutput(const std::string& said) {
+std::string LastOutput(const std::string& printed) {
   std::vector<std::string> lines;
-  std::istringstream stream(said);
+  std::istringstream stream(printed);
   for (std::string line; std::getline(stream, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
     if (line.empty() || line.starts_with("Warning: Permanently added")) continue;
@@ -39,7 +39,7 @@ std::string LastOutput(const std::string& said) {
 std::string EndOfAgent(const CommandEnd& end) {
   const int code = CodeOf(end);
   if (code == 0) return end.connected ? "" : "it ended before the agent said a word";
-  std::string output = LastOutput(end.said);
+  std::string output = LastOutput(end.printed);
   std::string text = code > kSignalBase
                          ? Format("the agent was ended by signal {}", code - kSignalBase)
                          : Format("the agent ended with exit code {}", code);

@@ -10,7 +10,7 @@
 namespace hvd {
 
 // The last lines that are not noise, safe to print.
-std::string LastOutput(const std::string& said);
+std::string LastOutput(const std::string& printed);
 // A message on the agent's own end, if the program passes exit codes through; empty: it succeeded.
 std::string EndOfAgent(const CommandEnd& end);
 // The same as the end of a channel in `stage`.

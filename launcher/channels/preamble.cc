@@ -27,7 +27,7 @@ std::optional<std::string> Preamble::PopSuffix() {
   return suffix;
 }
 
-std::string Preamble::said() const {
+std::string Preamble::printed() const {
   std::string_view text = received_;
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   size_t line = text.rfind('\n');

@@ -26,7 +26,7 @@ class Preamble {
   bool over() const { return over_; }
   bool too_long() const { return !over_ && received_.size() > kMost; }
   // The shell's last line, for messages.
-  std::string said() const;
+  std::string printed() const;
 
  private:
   std::string greeting_, received_;

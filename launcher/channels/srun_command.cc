@@ -51,9 +51,9 @@ constexpr EndMeaning kRefusals[] = {
 };
 
 template <size_t N>
-const char* MeaningOf(const EndMeaning (&meanings)[N], const std::string& said) {
+const char* MeaningOf(const EndMeaning (&meanings)[N], const std::string& printed) {
   for (const EndMeaning& meaning : meanings) {
-    if (said.find(meaning.text) != std::string::npos) return meaning.reason;
+    if (printed.find(meaning.text) != std::string::npos) return meaning.reason;
   }
   return nullptr;
 }
@@ -104,11 +104,11 @@ std::optional<std::string> EndInLine(std::string_view line, const std::string& n
   return EndOfTask(line.substr(end + 2));
 }
 
-std::optional<std::string> EndOfNode(std::string_view said, const std::string& node) {
-  while (!said.empty()) {
-    const size_t end = std::min(said.find('\n'), said.size());
-    if (std::optional<std::string> reason = EndInLine(said.substr(0, end), node)) return reason;
-    said.remove_prefix(std::min(end + 1, said.size()));
+std::optional<std::string> EndOfNode(std::string_view printed, const std::string& node) {
+  while (!printed.empty()) {
+    const size_t end = std::min(printed.find('\n'), printed.size());
+    if (std::optional<std::string> reason = EndInLine(printed.substr(0, end), node)) return reason;
+    printed.remove_prefix(std::min(end + 1, printed.size()));
   }
   return std::nullopt;
 }
@@ -163,16 +163,16 @@ std::vector<std::string> SrunStepCommand(const std::vector<SrunNode>& nodes,
 ChannelEnd ReadSrunEnd(const CommandEnd& end) {
   const ChannelStage stage = end.connected ? ChannelStage::kRunning : ChannelStage::kExec;
   if (WIFEXITED(end.wait_status) && WEXITSTATUS(end.wait_status) == 0 && end.connected) return {};
-  if (const char* reason = MeaningOf(kEndsOfSteps, end.said)) return {stage, reason};
-  if (const char* reason = MeaningOf(kEndsOnNodes, end.said)) return {stage, reason};
-  if (const char* reason = MeaningOf(kAborted, end.said)) return {stage, reason};
+  if (const char* reason = MeaningOf(kEndsOfSteps, end.printed)) return {stage, reason};
+  if (const char* reason = MeaningOf(kEndsOnNodes, end.printed)) return {stage, reason};
+  if (const char* reason = MeaningOf(kAborted, end.printed)) return {stage, reason};
   if (end.connected && WIFEXITED(end.wait_status) &&
       WEXITSTATUS(end.wait_status) == kSignalBase + SIGTERM)
     return {stage, kTerminated};
   if (end.connected) return {stage, EndOfAgent(end)};
-  if (const char* reason = MeaningOf(kRefusals, end.said))
-    return {stage, std::string(reason) + ": " + LastOutput(end.said)};
-  const std::string output = LastOutput(end.said);
+  if (const char* reason = MeaningOf(kRefusals, end.printed))
+    return {stage, std::string(reason) + ": " + LastOutput(end.printed)};
+  const std::string output = LastOutput(end.printed);
   return {stage, "srun " +
                      (WIFSIGNALED(end.wait_status)
                           ? Format("was ended by signal {}", WTERMSIG(end.wait_status))
@@ -181,21 +181,22 @@ ChannelEnd ReadSrunEnd(const CommandEnd& end) {
                      "; --launcher ssh goes another way"};
 }
 
-std::optional<ChannelEnd> ParseSrunOutput(const std::string& said, const std::string& node) {
-  const std::optional<std::string> reason = EndOfNode(said, node);
+std::optional<ChannelEnd> ParseSrunOutput(const std::string& printed, const std::string& node) {
+  const std::optional<std::string> reason = EndOfNode(printed, node);
   if (!reason) return std::nullopt;
-  const char* of_step = MeaningOf(kEndsOfSteps, said);                    // says more
+  const char* of_step = MeaningOf(kEndsOfSteps, printed);                 // says more
   if (of_step == nullptr && *reason == kTerminated) return std::nullopt;  // more may follow
   return ChannelEnd{ChannelStage::kRunning, of_step != nullptr ? of_step : *reason};
 }
 
 ChannelEnd ReadSrunStepEnd(const CommandEnd& end, const std::string& node) {
   if (!end.connected) return ReadSrunEnd(end);
-  if (std::optional<ChannelEnd> read = ParseSrunOutput(end.said, node)) return *read;
-  if (const char* reason = MeaningOf(kEndsOfSteps, end.said))
+  if (std::optional<ChannelEnd> read = ParseSrunOutput(end.printed, node)) return *read;
+  if (const char* reason = MeaningOf(kEndsOfSteps, end.printed))
     return {ChannelStage::kRunning, reason};
-  if (const char* reason = MeaningOf(kAborted, end.said)) return {ChannelStage::kRunning, reason};
-  if (std::optional<std::string> reason = EndOfNode(end.said, node))
+  if (const char* reason = MeaningOf(kAborted, end.printed))
+    return {ChannelStage::kRunning, reason};
+  if (std::optional<std::string> reason = EndOfNode(end.printed, node))
     return {ChannelStage::kRunning, *reason};
   if (WIFSIGNALED(end.wait_status))
     return {ChannelStage::kRunning,

@@ -35,7 +35,7 @@ std::vector<std::string> SrunStepCommand(const std::vector<SrunNode>& nodes,
                                          const std::string& remote_command);
 // The end of this node or its task, from srun's output so far; nothing while they live, or if Slurm
 // may print more in a moment.
-std::optional<ChannelEnd> ParseSrunOutput(const std::string& said, const std::string& node);
+std::optional<ChannelEnd> ParseSrunOutput(const std::string& printed, const std::string& node);
 // What the end of the whole step means for this node. Empty reason: its task succeeded.
 ChannelEnd ReadSrunStepEnd(const CommandEnd& end, const std::string& node);
 

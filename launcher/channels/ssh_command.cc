@@ -112,10 +112,10 @@ std::vector<std::string> RshAgentCommand(const std::string& agent, const std::st
 namespace {
 
 // The name that ssh, or the ssh of a jump host, could not resolve; "" for other messages.
-std::string_view UnresolvedName(std::string_view said) {
-  const size_t at = said.find(kUnresolved);
+std::string_view UnresolvedName(std::string_view printed) {
+  const size_t at = printed.find(kUnresolved);
   if (at == std::string_view::npos) return "";
-  std::string_view name = said.substr(at + kUnresolved.size());
+  std::string_view name = printed.substr(at + kUnresolved.size());
   name.remove_prefix(std::min<size_t>(1, name.size()));
   return name.substr(0, name.find(": "));
 }
@@ -131,23 +131,23 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
   }
   if (!own_failure) return EndOfAgentIn(stage, end);
   if (end.connected) {
-    std::string output = LastOutput(end.said);
+    std::string output = LastOutput(end.printed);
     return {stage, "the connection was lost" + (output.empty() ? "" : ": " + output)};
   }
   for (const ErrorMeaning& meaning : kMeanings) {
-    if (end.said.find(meaning.text) == std::string::npos) continue;
+    if (end.printed.find(meaning.text) == std::string::npos) continue;
     bool may_pass =
-        meaning.stage == ChannelStage::kResolve && MayResolveLater(UnresolvedName(end.said));
+        meaning.stage == ChannelStage::kResolve && MayResolveLater(UnresolvedName(end.printed));
     return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, host),
             may_pass};
   }
   return {ChannelStage::kConnect,
-          "ssh failed: " + LastOutput(end.said) + "; try it by hand: ssh -v " + LoginText(host)};
+          "ssh failed: " + LastOutput(end.printed) + "; try it by hand: ssh -v " + LoginText(host)};
 }
 
 ChannelEnd ReadRshAgentEnd(const std::string& agent, const CommandEnd& end) {
   if (end.connected) return EndOfAgentIn(ChannelStage::kRunning, end);
-  std::string output = LastOutput(end.said);
+  std::string output = LastOutput(end.printed);
   std::string how = WIFSIGNALED(end.wait_status)
                         ? Format("was ended by signal {}", WTERMSIG(end.wait_status))
                         : Format("ended with exit code {}", WEXITSTATUS(end.wait_status));

@@ -56,7 +56,7 @@ std::optional<ToViewer> RemoteOutput::Receive() {
     } else if (const std::optional<std::string> rest = preamble_.Consume(bytes)) {
       reader_.Append(*rest);
     } else if (preamble_.too_long()) {
-      return Broken("it does not come to an end with \"" + preamble_.said() + "\"");
+      return Broken("it does not come to an end with \"" + preamble_.printed() + "\"");
     }
   }
 }

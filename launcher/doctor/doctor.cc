@@ -135,7 +135,7 @@ class Doctor final : public AgentConnectionObserver {
     timer_.async_wait([this](const asio::error_code& error) {
       if (error) return;
       examination_.Tick(SteadyNow());
-      if (std::string slow = examination_.TakeSlow(SteadyNow()); !slow.empty()) {
+      if (std::string slow = examination_.PopSlow(SteadyNow()); !slow.empty()) {
         Show("");
         WriteAll(STDERR_FILENO, "hvdrun doctor: slow hosts: " + slow + "\n");
       }

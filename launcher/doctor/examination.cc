@@ -303,6 +303,6 @@ std::string Examination::Progress() const {
   return "";
 }
 
-std::string Examination::TakeSlow(TimePoint now) { return hosts_.TakeSlow(now); }
+std::string Examination::PopSlow(TimePoint now) { return hosts_.PopSlow(now); }
 
 }  // namespace hvd

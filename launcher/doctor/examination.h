@@ -76,7 +76,7 @@ class Examination {
   // Text on what is being waited for; empty: nothing.
   std::string Progress() const;
   // Text on hosts that have become slow since the last call; empty: none.
-  std::string TakeSlow(TimePoint now);
+  std::string PopSlow(TimePoint now);
 
  private:
   enum class Phase : uint8_t { kReaching, kProving, kExamining, kMeasuring, kFinishing, kOver };

@@ -115,7 +115,7 @@ size_t ExaminedHosts::Count(bool ExaminedHost::*is) const {
       std::ranges::count_if(hosts_, [is](const ExaminedHost& host) { return host.*is; }));
 }
 
-std::string ExaminedHosts::TakeSlow(TimePoint now) {
+std::string ExaminedHosts::PopSlow(TimePoint now) {
   std::vector<std::string> names;
   for (const HostReport& host : report_.hosts) names.push_back(host.name);
   return stages_.PopSlow(names, now);

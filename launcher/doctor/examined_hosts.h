@@ -100,7 +100,7 @@ class ExaminedHosts {
   // "2 ready, 1 logging in, 5 connecting".
   std::string Counts() const { return stages_.Counts(); }
   // Hosts that have been slow since the last call, in words; empty: none.
-  std::string TakeSlow(TimePoint now);
+  std::string PopSlow(TimePoint now);
 
  private:
   DoctorReport& report_;

@@ -97,9 +97,9 @@ void ScriptRun::Start(const Script& script) {
   errors_ = Reader(
       std::move(err.read),
       [this](std::string_view bytes) {
-        outcome_.said.append(bytes);
-        if (outcome_.said.size() > 2 * kMaxOutput)
-          outcome_.said.erase(0, outcome_.said.size() - kMaxOutput);
+        outcome_.printed.append(bytes);
+        if (outcome_.printed.size() > 2 * kMaxOutput)
+          outcome_.printed.erase(0, outcome_.printed.size() - kMaxOutput);
       },
       errors_ended_);
   limit_.expires_after(limits_.time);
@@ -196,9 +196,9 @@ std::string ScriptText(const std::string& command) {
 }
 
 // ", which said 'no such cluster'": the last line that has text.
-std::string LastOutput(std::string_view said) {
+std::string LastOutput(std::string_view printed) {
   std::string_view last;
-  LineReader lines(said);
+  LineReader lines(printed);
   while (const auto line = lines.Next()) {
     if (const std::string_view text = Trimmed(*line); !text.empty()) last = text;
   }
@@ -215,7 +215,7 @@ std::optional<SourceTrouble> TroubleOf(const std::string& command, const ScriptO
       return SourceTrouble{"not started", script + " cannot be started: " + outcome.reason};
     case How::kTooSlow:
       return SourceTrouble{"too slow", script + " took longer than " + SecondsText(limits.time) +
-                                           " and was ended" + LastOutput(outcome.said)};
+                                           " and was ended" + LastOutput(outcome.printed)};
     case How::kTooMuch:
       return SourceTrouble{
           "too much", Format("{} printed more than {} bytes and was ended", script, limits.output)};
@@ -227,7 +227,7 @@ std::optional<SourceTrouble> TroubleOf(const std::string& command, const ScriptO
   // The exit codes by which a shell reports that there is no such program, or none that may be run.
   const bool hopeless =
       !outcome.end.by_signal && (outcome.end.value == 126 || outcome.end.value == 127);
-  return SourceTrouble{end, script + " ended with " + end + LastOutput(outcome.said), hopeless};
+  return SourceTrouble{end, script + " ended with " + end + LastOutput(outcome.printed), hopeless};
 }
 
 // The error for output that is not a list of hosts. `reason`: from ParseDiscoveredHosts().

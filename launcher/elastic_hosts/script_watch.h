@@ -50,8 +50,8 @@ struct ScriptOutcome {
   };
   How how = How::kExited;
   ProcessEnd end = {};
-  std::string output;  // stdout
-  std::string said;    // the tail of stderr
+  std::string output;   // stdout
+  std::string printed;  // the tail of stderr
   std::string reason = {};
 };
 

@@ -54,11 +54,11 @@ void HostGenerations::OnGoodbye(uint32_t slot, const LinkGoodbye& goodbye) {
   if (slots_.generation(slot) != goodbye.generation) return;
   LeaveGeneration(slot);
   const TimePoint now = SteadyNow();
-  const auto said = TimePoint(Duration(static_cast<int64_t>(goodbye.since_ns)));
-  const bool possible = said >= begun_ && said <= now;
+  const auto since = TimePoint(Duration(static_cast<int64_t>(goodbye.since_ns)));
+  const bool possible = since >= begun_ && since <= now;
   const GenerationPage* page = page_.Of(goodbye.generation);
   const bool had_failed = page != nullptr && page->HadFailed(world_.LocalRankOf(slot));
-  observer_.OnLeft(slot, {goodbye.generation, possible ? said : now, had_failed});
+  observer_.OnLeft(slot, {goodbye.generation, possible ? since : now, had_failed});
   DropPageIfUnused();
 }
 

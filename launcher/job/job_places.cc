@@ -26,8 +26,8 @@ JobFailure FailureOf(std::string reason, int exit_code) {
 }
 
 void Fail(JobChange& change, std::string reason, int exit_code = 1) {
-  std::string said = reason;
-  FailJob(change, FailureOf(std::move(reason), exit_code), std::move(said));
+  std::string shown = reason;
+  FailJob(change, FailureOf(std::move(reason), exit_code), std::move(shown));
 }
 
 const std::string& Name(const JobChange& change) { return change.state.options.launcher; }

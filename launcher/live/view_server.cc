@@ -100,17 +100,17 @@ void ViewServer::HandleRequest(const std::shared_ptr<Client>& client) {
   const ssize_t got =
       ::recv(client->socket.native_handle(), room.data(), room.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read(client);
-  const std::string_view said(room.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  const std::string_view request(room.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
   const bool known =
-      said == kAskTop || said == kAskDump || said == kAskStacks || said == kAskNative;
+      request == kAskTop || request == kAskDump || request == kAskStacks || request == kAskNative;
   if (client->request != Client::Request::kUnknown || !known) return Drop(client->id);
   client->limit.cancel();
-  client->request = said == kAskTop ? Client::Request::kViews : Client::Request::kDump;
+  client->request = request == kAskTop ? Client::Request::kViews : Client::Request::kDump;
   Read(client);
   if (client->request == Client::Request::kViews) return callbacks_.viewers_changed();
-  callbacks_.dump_wanted(client->id, said == kAskDump     ? Dumped::kEvents
-                                     : said == kAskStacks ? Dumped::kStacks
-                                                          : Dumped::kNativeStacks);
+  callbacks_.dump_wanted(client->id, request == kAskDump     ? Dumped::kEvents
+                                     : request == kAskStacks ? Dumped::kStacks
+                                                             : Dumped::kNativeStacks);
 }
 
 void ViewServer::Publish(const std::string& view_json) {

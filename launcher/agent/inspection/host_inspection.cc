@@ -296,10 +296,10 @@ uint64_t MeminfoBytes(std::string_view meminfo, std::string_view field) {
   return 0;
 }
 
-std::vector<std::string> ParseGpuFacts(std::string_view said) {
+std::vector<std::string> ParseGpuFacts(std::string_view printed) {
   std::vector<std::string> facts;
   bool whole = false;
-  for (const std::string& line : LinesOf(said)) {
+  for (const std::string& line : LinesOf(printed)) {
     whole = whole || line == "gpu.said=1";
     if (line.starts_with("gpu") && line.find('=') != std::string::npos) facts.push_back(line);
   }
@@ -307,10 +307,10 @@ std::vector<std::string> ParseGpuFacts(std::string_view said) {
   return facts;
 }
 
-std::vector<std::string> PythonFacts(std::string_view said) {
+std::vector<std::string> PythonFacts(std::string_view printed) {
   std::vector<std::string> facts;
   bool version = false;
-  const std::vector<std::string> lines = LinesOf(said);
+  const std::vector<std::string> lines = LinesOf(printed);
   for (const std::string& line : lines) {
     version = version || line.starts_with("python.version=");
     if (line.starts_with("python.") || line.starts_with("library=") ||

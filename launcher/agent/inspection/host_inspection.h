@@ -24,10 +24,10 @@ std::string KillUserProcessesIn(const std::vector<std::string>& files);
 // A field of /proc/meminfo ("8192 kB") in bytes; 0: absent.
 uint64_t MeminfoBytes(std::string_view meminfo, std::string_view field);
 // The facts in the output of `hvdrun agent --examine-gpus`; with "gpu.trouble" if incomplete.
-std::vector<std::string> ParseGpuFacts(std::string_view said);
+std::vector<std::string> ParseGpuFacts(std::string_view printed);
 // The lines of the examination's Python script, or "python.trouble" with the last line of the
 // output.
-std::vector<std::string> PythonFacts(std::string_view said);
+std::vector<std::string> PythonFacts(std::string_view printed);
 
 }  // namespace hvd
 

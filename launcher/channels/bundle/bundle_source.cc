@@ -22,7 +22,7 @@ Status CannotPack(const std::string& reason) {
 ChannelEnd ReadTarEnd(const CommandEnd& end) {
   ChannelEnd read;
   if (end.wait_status == 0) return read;
-  read.reason = Printable(end.said.substr(0, end.said.find('\n')), kMaxShownPath);
+  read.reason = Printable(end.printed.substr(0, end.printed.find('\n')), kMaxShownPath);
   if (read.reason.empty()) read.reason = "it was killed";
   return read;
 }

@@ -134,8 +134,8 @@ bool IsCrowded(std::string_view opening, std::string_view proxy_errors) {
 }
 
 std::string Refused(const SshPlace& place, std::string_view opening, int refusals) {
-  std::string said = opening.empty() ? "" : " (it says " + FirstLine(opening) + ")";
-  return place.at + " closed the connection before its first word" + said +
+  std::string says = opening.empty() ? "" : " (it says " + FirstLine(opening) + ")";
+  return place.at + " closed the connection before its first word" + says +
          (refusals > 1 ? Format(", {} times", refusals) : "") + Through(place) +
          "; raise MaxStartups in its sshd_config, or does it refuse this machine?";
 }

@@ -101,9 +101,10 @@ class AgentStep::Member final : public HostChannel {
   }
 
   // Handles the step's output about this host, and its end.
-  void OnStepOutput(const std::string& said) {
+  void OnStepOutput(const std::string& printed) {
     if (end_ || !pump_) return;
-    if (auto end = step_->options_.program.read_output(said, host_.name)) EndOfLine(std::move(end));
+    if (auto end = step_->options_.program.read_output(printed, host_.name))
+      EndOfLine(std::move(end));
   }
   void OnStepEnd() {
     if (!end_) end_ = EndBy(step_->end_);
@@ -147,7 +148,7 @@ class AgentStep::Member final : public HostChannel {
     if (closed_) return EndOfLine(ChannelEnd{ChannelStage::kClosed, ""});
     EndOfLine(std::nullopt);
     if (end_) return;
-    OnStepOutput(step_->end_.said);
+    OnStepOutput(step_->end_.printed);
     if (end_) return;
     later_.After(kWordsLimit, [this] {
       end_ = EndBy(step_->end_);
@@ -225,7 +226,7 @@ void AgentStep::Start() {
         end_ = end;
         return ChannelEnd{};
       },
-      family_, [this](const std::string& said) { OnCommandOutput(said); });
+      family_, [this](const std::string& printed) { OnCommandOutput(printed); });
   command_->Open(*this);
   SendInvitation();
 }
@@ -250,12 +251,12 @@ void AgentStep::OnBytes(std::string_view bytes) {
   }
 }
 
-void AgentStep::OnCommandOutput(const std::string& said) {
-  end_.said = said;
+void AgentStep::OnCommandOutput(const std::string& printed) {
+  end_.printed = printed;
   const auto self = shared_from_this();
   const std::map<uint32_t, Member*> all = members_;
   for (const auto& [number, member] : all) {
-    if (Find(number) == member) member->OnStepOutput(said);
+    if (Find(number) == member) member->OnStepOutput(printed);
   }
 }
 
@@ -292,7 +293,7 @@ void AgentStep::OnMemberGone(const Member& member) {
 void AgentStep::OnEnd(const ChannelEnd& end) {
   const auto self = shared_from_this();
   over_ = true;
-  if (!end.reason.empty()) end_.said += end.reason;  // it could not be started
+  if (!end.reason.empty()) end_.printed += end.reason;  // it could not be started
   const std::map<uint32_t, Member*> all = members_;
   for (const auto& [number, member] : all) {
     if (Find(number) == member) member->OnStepEnd();

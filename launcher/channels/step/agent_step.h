@@ -32,7 +32,7 @@ struct StepHost {
 struct StepProgram {
   std::function<std::vector<std::string>(const std::vector<StepHost>&)> command;
   // The end of one host or its task, from the output so far; nothing while they live.
-  std::function<std::optional<ChannelEnd>(const std::string& said, const std::string& host)>
+  std::function<std::optional<ChannelEnd>(const std::string& printed, const std::string& host)>
       read_output;
   std::function<ChannelEnd(const CommandEnd&, const std::string& host)> read_end;
 };
@@ -69,7 +69,7 @@ class AgentStep final : public std::enable_shared_from_this<AgentStep>,
   void OnBytes(std::string_view bytes) override;
   void OnWritable() override { SendInvitation(); }
   void OnEnd(const ChannelEnd& end) override;
-  void OnCommandOutput(const std::string& said);
+  void OnCommandOutput(const std::string& printed);
 
   void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) override;
   void Unreachable(uint32_t, Status) override {}  // never dials

@@ -145,8 +145,8 @@ void FindClocks(const DoctorLimits& limits, FindingGroups& groups) {
 std::string OfEachGpu(const HostFacts& facts, std::string (*says)(const GpuFaults&)) {
   std::string text;
   for (const auto& [number, faults] : facts.gpu_faults) {
-    const std::string said = says(faults);
-    if (!said.empty()) text += Format("{}GPU {} {}", text.empty() ? "" : "; ", number, said);
+    const std::string trouble = says(faults);
+    if (!trouble.empty()) text += Format("{}GPU {} {}", text.empty() ? "" : "; ", number, trouble);
   }
   return text;
 }

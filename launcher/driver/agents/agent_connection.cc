@@ -192,7 +192,7 @@ void AgentConnection::OnBytes(Connection& connection, std::string_view bytes) {
     return Receive(*rest);
   }
   while (std::optional<std::string> words = preamble.PopSuffix()) ReceiveScript(*words);
-  if (preamble.too_long()) Break("its shell says more than an agent would: " + preamble.said());
+  if (preamble.too_long()) Break("its shell says more than an agent would: " + preamble.printed());
 }
 
 // The stream's first bytes have been sent already: the script skips them, and the stream begins
@@ -291,7 +291,7 @@ void AgentConnection::OnEnd(Connection& connection, const ChannelEnd& end) {
   if (!greeted && !in_script && end.stage != ChannelStage::kClosed)
     observer_.OnHostStage(host_, StageOf(end.stage));  // the channel knows the stage
   std::string reason = ReasonOf(connection, end);
-  if (connection.preamble.said().starts_with(transport_.no_agent_text) && connection.resuming) {
+  if (connection.preamble.printed().starts_with(transport_.no_agent_text) && connection.resuming) {
     left_alone_ = true;
     return End(reconnect_->reason() + "; its agent is not there any more");
   }
@@ -304,8 +304,8 @@ std::string AgentConnection::ReasonOf(const Connection& connection, const Channe
   if (reason.empty()) reason = "its agent ended before the job";
   if (broken_.empty() && !connection.preamble.over() && MayBeStartUpFile(end))
     reason += "; does a start-up file of the shell there (.bashrc, .profile) call exit?";
-  if (!connection.preamble.over() && !connection.preamble.said().empty())
-    reason += " (its shell says: " + connection.preamble.said() + ")";
+  if (!connection.preamble.over() && !connection.preamble.printed().empty())
+    reason += " (its shell says: " + connection.preamble.printed() + ")";
   return reason;
 }
 

@@ -152,7 +152,7 @@ class Record {
 };
 
 void RecordFields(auto& f, MaybeConst<HostSlots> auto& m) {
-  f(m.host, m.slots, m.user, m.port, m.max_slots, m.remote, m.slots_told);
+  f(m.host, m.slots, m.user, m.port, m.max_slots, m.remote, m.slots_known);
 }
 void RecordFields(auto& f, MaybeConst<Placement> auto& m) {
   f(m.rank, m.host, m.local_rank, m.local_size, m.cross_rank, m.cross_size);

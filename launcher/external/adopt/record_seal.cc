@@ -15,11 +15,11 @@ static_assert(kSealBytes == kMark.size() + kDigits);
 
 // HMAC-SHA256; the label separates the two uses of a secret.
 std::string Mac(const std::string& secret, std::string_view label, std::string_view text) {
-  const std::string said = std::string(label) + '\0' + std::string(text);
+  const std::string message = std::string(label) + '\0' + std::string(text);
   std::string mac(kDigits / 2, '\0');
   unsigned int bytes = 0;
   ::HMAC(::EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
-         reinterpret_cast<const unsigned char*>(said.data()), said.size(),
+         reinterpret_cast<const unsigned char*>(message.data()), message.size(),
          reinterpret_cast<unsigned char*>(mac.data()), &bytes);
   return HexOf(mac);
 }

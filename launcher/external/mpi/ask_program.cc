@@ -19,7 +19,7 @@ class Question final : private ChannelObserver {
       : channel_(
             io_, command,
             [this](const CommandEnd& end) {
-              errors_ = end.said;
+              errors_ = end.printed;
               return ChannelEnd{};
             },
             std::move(family)) {}

@@ -47,8 +47,8 @@ bool IsRuler(const std::string& line) {
 
 }  // namespace
 
-std::string FirstParagraph(const std::string& said) {
-  std::istringstream lines(said);
+std::string FirstParagraph(const std::string& printed) {
+  std::istringstream lines(printed);
   std::string text;
   for (std::string line; std::getline(lines, line);) {
     const size_t begin = line.find_first_not_of(" \t\r");
@@ -62,7 +62,7 @@ std::string FirstParagraph(const std::string& said) {
 }
 
 LauncherEnd ReadLauncherEnd(const CommandEnd& end) {
-  const std::string words = FirstParagraph(end.said);
+  const std::string words = FirstParagraph(end.printed);
   if (WIFSIGNALED(end.wait_status)) {
     const int signal = WTERMSIG(end.wait_status);
     return {"was ended by " + SignalText(signal), words, kSignalBase + signal,

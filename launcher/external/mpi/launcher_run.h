@@ -29,7 +29,7 @@ struct LauncherEnd {
 LauncherEnd ReadLauncherEnd(const CommandEnd& end);
 
 // The first paragraph of its output, on one line and safe to print; later ones only give advice.
-std::string FirstParagraph(const std::string& said);
+std::string FirstParagraph(const std::string& printed);
 
 class LauncherRun final : private ChannelObserver {
  public:

@@ -120,7 +120,7 @@ Args UsualTransports(MpiFlavor flavor, bool tcp) {
 
 }  // namespace
 
-Result<std::vector<std::string>> SplitMpiArgs(const std::string& said, const std::string& text) {
+Result<std::vector<std::string>> SplitMpiArgs(const std::string& setting, const std::string& text) {
   wordexp_t split{};
   Args words;
   const int error = ::wordexp(text.c_str(), &split, WRDE_NOCMD);
@@ -128,7 +128,7 @@ Result<std::vector<std::string>> SplitMpiArgs(const std::string& said, const std
     words.emplace_back(split.we_wordv[at]);
   if (error == 0) ::wordfree(&split);
   if (error == 0) return words;
-  return InvalidArgument(said + "=" + Quoted(text) +
+  return InvalidArgument(setting + "=" + Quoted(text) +
                          " cannot be split into words: it has an unfinished quote, or a character "
                          "that a shell would act on; put quotes around it");
 }

@@ -15,7 +15,7 @@ namespace hvd {
 
 // Splits --mpi-args and --binding-args like a shell, without expansions. `said`: the flag, for the
 // error message.
-Result<std::vector<std::string>> SplitMpiArgs(const std::string& said, const std::string& text);
+Result<std::vector<std::string>> SplitMpiArgs(const std::string& setting, const std::string& text);
 
 // `program`: mpirun; `process`: the command to start for each rank. Ranks are placed host by host,
 // as in the plan. An error if this MPI cannot express it.

@@ -42,24 +42,24 @@ std::string_view NumberIn(std::string_view text) {
 
 }  // namespace
 
-std::optional<MpiVersion> ReadMpiVersion(const std::string& said) {
+std::optional<MpiVersion> ReadMpiVersion(const std::string& printed) {
   const auto mark = std::find_if(std::begin(kMarks), std::end(kMarks), [&](const Mark& m) {
-    return said.find(m.words) != std::string::npos;
+    return printed.find(m.words) != std::string::npos;
   });
   if (mark == std::end(kMarks)) return std::nullopt;
   MpiVersion version{mark->flavor, 0, std::string(mark->name)};
-  const std::string_view number = NumberIn(said);
+  const std::string_view number = NumberIn(printed);
   std::from_chars(number.data(), number.data() + number.size(), version.major);
   if (!number.empty()) version.name += " " + std::string(number);
   return version;
 }
 
-std::string UnknownArgument(const std::string& said) {
+std::string UnknownArgument(const std::string& printed) {
   for (std::string_view words : kUnknown) {
-    size_t at = said.find(words);
+    size_t at = printed.find(words);
     if (at == std::string::npos) continue;
     at += words.size();
-    const std::string name = said.substr(at, said.find_first_of("\" \r\n", at) - at);
+    const std::string name = printed.substr(at, printed.find_first_of("\" \r\n", at) - at);
     return name.starts_with('-') ? name : "-" + name;  // Hydra removed the dash
   }
   return "";

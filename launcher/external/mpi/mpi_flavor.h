@@ -16,10 +16,10 @@ struct MpiVersion {
 };
 
 // Nothing for an unknown MPI.
-std::optional<MpiVersion> ReadMpiVersion(const std::string& said);
+std::optional<MpiVersion> ReadMpiVersion(const std::string& printed);
 
 // The argument that mpirun rejected as unknown, from its output; empty: none.
-std::string UnknownArgument(const std::string& said);
+std::string UnknownArgument(const std::string& printed);
 
 }  // namespace hvd
 

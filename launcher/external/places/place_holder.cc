@@ -75,8 +75,8 @@ std::optional<ProcessEnd> WaitForEnd(int agent) {
   for (;;) {
     pollfd waiting{agent, POLLIN, 0};
     if (::poll(&waiting, 1, -1) < 0 && errno != EINTR) return std::nullopt;
-    if (std::optional<PassedDescriptors> said = ReceiveDescriptors(agent))
-      return ParsePlaceEnd(said->bytes);
+    if (std::optional<PassedDescriptors> reply = ReceiveDescriptors(agent))
+      return ParsePlaceEnd(reply->bytes);
   }
 }
 

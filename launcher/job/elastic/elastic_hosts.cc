@@ -42,7 +42,7 @@ void HandleListing(ElasticChange& change, const HostsListed& listed) {
     ElasticHost& host = change.elastic.hosts[*known];
     host.listed = true;
     host.listing = listing;
-    if (listing.slots_told) host.slots = listing.slots;
+    if (listing.slots_known) host.slots = listing.slots;
   }
   change.elastic.listing = listed.hosts;
 }
@@ -53,7 +53,7 @@ uint32_t AddHost(ElasticChange& change, const HostSlots& listing) {
   const auto host = static_cast<uint32_t>(change.elastic.hosts.size());
   ElasticHost added;
   added.listing = listing;
-  added.slots = listing.slots_told ? listing.slots : 0;
+  added.slots = listing.slots_known ? listing.slots : 0;
   change.elastic.hosts.push_back(added);
   change.state.plan.hosts.push_back(NamesOf({listing}).front());
   change.state.host_open.push_back(true);
@@ -75,7 +75,7 @@ std::vector<HostSlots> HostsToOpen(const ElasticChange& change) {
     });
     if (twice || LiveHostOf(change, listing)) continue;
     if (!change.elastic.ledger.MayUse(listing.host, change.now)) continue;
-    if (listing.slots_told && listing.slots == 0) continue;
+    if (listing.slots_known && listing.slots == 0) continue;
     hosts.push_back(listing);
   }
   return hosts;
@@ -93,7 +93,7 @@ void HandleFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts) 
   change.state.facts[host] = facts;
   known.ready = true;
   known.trouble.clear();
-  if (!known.listing.slots_told) known.slots = facts.slots;
+  if (!known.listing.slots_known) known.slots = facts.slots;
 }
 
 bool HostsConnecting(const ElasticChange& change) {

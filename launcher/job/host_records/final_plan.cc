@@ -30,11 +30,11 @@ Result<PlanDraft> DraftPlan(const std::vector<HostSlots>& hosts, uint32_t num_pr
                                   hosts.begin() + static_cast<ptrdiff_t>(plan->hosts.size()));
     return PlanDraft{std::move(needed), std::move(*plan)};
   }
-  bool told = std::all_of(hosts.begin(), hosts.end(),
-                          [](const HostSlots& host) { return host.slots_told; });
-  if (told || num_proc == 0) return plan.status();
+  bool all_known = std::all_of(hosts.begin(), hosts.end(),
+                               [](const HostSlots& host) { return host.slots_known; });
+  if (all_known || num_proc == 0) return plan.status();
   std::vector<uint32_t> at_most;
-  for (const HostSlots& host : hosts) at_most.push_back(host.slots_told ? host.slots : num_proc);
+  for (const HostSlots& host : hosts) at_most.push_back(host.slots_known ? host.slots : num_proc);
   return PlanDraft{hosts, PlaceRanks(NamesOf(hosts), at_most, num_proc)};
 }
 
@@ -49,7 +49,7 @@ Result<FinalPlan> MakeFinalPlan(const std::vector<HostSlots>& hosts,
     uint32_t first = 0;
     while (first < host && !SameHost(hosts[first], facts[first], hosts[host], facts[host])) ++first;
     // A machine's reported slots count once, however many times it is named.
-    bool says = !hosts[host].slots_told && facts[host].slots > 0;
+    bool says = !hosts[host].slots_known && facts[host].slots > 0;
     uint32_t has = says ? facts[host].slots : hosts[host].slots;
     merged[host] = first < host;
     if (merged[host]) also[first].push_back(names[host]);

@@ -10,12 +10,12 @@ constexpr Duration kLookAgain = std::chrono::milliseconds(250);
 
 }  // namespace
 
-void SilentRoutes::Note(const RankSilent& said, uint64_t generation, TimePoint now) {
-  const std::pair route(said.rank, said.peer);
-  if (said.silent_ms == 0) {
+void SilentRoutes::Note(const RankSilent& silent, uint64_t generation, TimePoint now) {
+  const std::pair route(silent.rank, silent.peer);
+  if (silent.silent_ms == 0) {
     since_.erase(route);
   } else {
-    since_[route] = {generation, now - std::chrono::milliseconds(said.silent_ms)};
+    since_[route] = {generation, now - std::chrono::milliseconds(silent.silent_ms)};
   }
 }
 

@@ -27,7 +27,7 @@ class SilentRoutes {
  public:
   explicit SilentRoutes(Duration limit) : limit_(limit) {}
 
-  void Note(const RankSilent& said, uint64_t generation, TimePoint now);
+  void Note(const RankSilent& silent, uint64_t generation, TimePoint now);
   // The route that has been silent longest, if that is too long. `heard`: hvdrun receives from the
   // host of this rank right now.
   std::optional<SilentRoute> Broken(TimePoint now,

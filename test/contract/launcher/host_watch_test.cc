@@ -156,7 +156,7 @@ TEST_F(HostWatchTest, AScriptIsAskedAgainAndOnlyChangesAreTold) {
   Write("hosts", "localhost:2\na:3\nb\n");
   RunUntilAnswers(2);
   HostSlots b = Remote("b", 1);
-  b.slots_told = false;
+  b.slots_known = false;
   EXPECT_EQ(answers_[1], (HostAnswer{{Local(2), Remote("a", 3), b}, ""}));
   Write("hosts", "");
   RunUntilAnswers(3);
@@ -428,7 +428,7 @@ TEST_F(HostWatchTest, NamedHostsAreOneAnswer) {
   Start();
   RunUntilAnswers(1);
   HostSlots b = Remote("b", 1);
-  b.slots_told = false;
+  b.slots_known = false;
   EXPECT_THAT(answers_, ElementsAre(HostAnswer{{Local(2), Remote("a", 1), b}, ""}));
 }
 

@@ -127,7 +127,7 @@ TEST(HostsByName, AreNotMergedAndKnowThisMachine) {
   EXPECT_THAT(HostsByName(*specs, facts),
               ElementsAre(HostSlots{.host = "localhost", .slots = 2},
                           HostSlots{.host = "127.0.0.1", .slots = 8},
-                          HostSlots{.host = "a", .slots = 1, .remote = true, .slots_told = false},
+                          HostSlots{.host = "a", .slots = 1, .remote = true, .slots_known = false},
                           HostSlots{.host = "b", .slots = 3, .user = "bob", .remote = true}));
 }
 

@@ -78,7 +78,7 @@ TEST_F(SelectHostsTest, GivesAHostWithoutANumberItsOwnSlots) {
   settings_.hosts = "me,a";
   EXPECT_EQ(*Select(),
             (std::vector<HostSlots>{
-                {"me", 7}, {.host = "a", .slots = 1, .remote = true, .slots_told = false}}));
+                {"me", 7}, {.host = "a", .slots = 1, .remote = true, .slots_known = false}}));
   settings_.slots_per_host = 3;
   EXPECT_EQ(*Select(),
             (std::vector<HostSlots>{{"me", 3}, {.host = "a", .slots = 3, .remote = true}}));

@@ -58,7 +58,7 @@ TEST(NamedHosts, KeepsOtherMachinesApartInTheOrderOfTheirNames) {
   EXPECT_EQ((*hosts)[0], (HostSlots{.host = "node7", .slots = 5, .remote = true}));
   EXPECT_EQ((*hosts)[1], (HostSlots{.host = "me", .slots = 2}));
   EXPECT_EQ((*hosts)[2],
-            (HostSlots{.host = "node8", .slots = 1, .remote = true, .slots_told = false}))
+            (HostSlots{.host = "node8", .slots = 1, .remote = true, .slots_known = false}))
       << "as many as are known for certain";
   EXPECT_FALSE(Merged({}).status().message().empty());
 }

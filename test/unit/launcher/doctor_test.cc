@@ -526,7 +526,7 @@ TEST_F(ExaminationTest, AHostThatStaysInAStageIsGivenUpAtItsLimit) {
   Greet(0);
   EXPECT_FALSE(examination_->over());
   EXPECT_LE(*examination_->NextTick() - now_, seconds(10));
-  examination_->TakeSlow(now_ + seconds(10));
+  examination_->PopSlow(now_ + seconds(10));
   Pass(seconds(10));
   EXPECT_EQ(ended_, std::vector<uint32_t>{1});
   EXPECT_TRUE(examination_->over());

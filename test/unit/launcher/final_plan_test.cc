@@ -11,7 +11,7 @@ HostSlots Known(const char* name, uint32_t slots, uint16_t port = 0) {
   return {.host = name, .slots = slots, .port = port, .remote = true};
 }
 HostSlots Unknown(const char* name) {
-  return {.host = name, .slots = 1, .remote = true, .slots_told = false};
+  return {.host = name, .slots = 1, .remote = true, .slots_known = false};
 }
 HostSlots Here(const char* name, uint32_t slots) { return {.host = name, .slots = slots}; }
 AgentFacts Facts(const char* identity, uint32_t slots) { return {identity, slots, {}}; }

@@ -341,7 +341,7 @@ JobState Draft(uint32_t np, uint32_t hosts) {
   std::vector<HostSlots> named;
   for (uint32_t h = 0; h < hosts; ++h) {
     named.push_back(
-        {.host = "h" + std::to_string(h), .slots = 1, .remote = true, .slots_told = false});
+        {.host = "h" + std::to_string(h), .slots = 1, .remote = true, .slots_known = false});
   }
   return JobState(DraftPlan(named, np)->plan, {}, named);
 }

@@ -161,7 +161,7 @@ TEST(Jsrun, Command) {
 TEST(LauncherEnd, InFewWords) {
   const LauncherEnd code = ReadLauncherEnd(
       {.wait_status = 1 << 8,
-       .said = "-----------------\nThere are not enough slots\n  in the system:\n\n  advice\n"});
+       .printed = "-----------------\nThere are not enough slots\n  in the system:\n\n  advice\n"});
   EXPECT_EQ(code.reason, "ended with exit code 1");
   EXPECT_EQ(code.words, "There are not enough slots in the system:");
   EXPECT_EQ(code.exit_code, 1);

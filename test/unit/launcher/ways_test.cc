@@ -107,7 +107,7 @@ TEST(Preamble, EndsWithTheGreetingWhereverItIsCut) {
 TEST(Preamble, KeepsTheLastLineForAMessageAndHasABound) {
   Preamble preamble(AgentGreeting("7"));
   EXPECT_FALSE(preamble.Consume("one\nThis account is not available.\n"));
-  EXPECT_EQ(preamble.said(), "This account is not available.");
+  EXPECT_EQ(preamble.printed(), "This account is not available.");
   EXPECT_FALSE(preamble.too_long());
   EXPECT_FALSE(preamble.Consume(std::string(Preamble::kMost, 'x')));
   EXPECT_TRUE(preamble.too_long());
@@ -124,7 +124,7 @@ TEST(Preamble, TellsTheWordsOfTheScriptFromChatter) {
       while (std::optional<std::string> words = preamble.PopSuffix()) heard.push_back(*words);
     }
     EXPECT_THAT(heard, ElementsAre("wants gzip")) << cut << ": the other one is of another job";
-    EXPECT_EQ(preamble.said(), "More");
+    EXPECT_EQ(preamble.printed(), "More");
     EXPECT_EQ(preamble.Consume("hvdrun-agent 7\nrest"), "rest");
     EXPECT_FALSE(preamble.PopSuffix());
   }
