@@ -37,8 +37,7 @@ Status HangWatch::Handle(uint32_t host, const RanksExamined& examined, TimePoint
 }
 
 Status HangWatch::Handle(uint32_t host, const ScriptObserved& observed, TimePoint now) {
-  for (const ScriptObservation& observation : observed.ranks)
-    HVD_RETURN_IF_ERROR(CheckWorker(observation.worker, host, state_.plan.ranks));
+  HVD_RETURN_IF_ERROR(CheckWorkers(observed.ranks, host, state_.plan.ranks));
   script_stalls_.Handle(host, observed);
   std::optional<ScriptStall> stall = script_stalls_.Look(ScriptRanksOf(state_));
   if (stall) {
@@ -53,8 +52,7 @@ Status HangWatch::Handle(uint32_t host, const ScriptObserved& observed, TimePoin
 }
 
 Status HangWatch::Handle(uint32_t host, const FlightReply& reply, TimePoint now) {
-  for (const FlightRecord& record : reply.records)
-    HVD_RETURN_IF_ERROR(CheckWorker(record.worker, host, state_.plan.ranks));
+  HVD_RETURN_IF_ERROR(CheckWorkers(reply.records, host, state_.plan.ranks));
   flights_.Handle(host, reply);
   ReportScriptStall(now);
   return Status::Ok();

@@ -100,8 +100,7 @@ Status Recordings::Handle(uint32_t host, const TraceRecords& records, TimePoint)
 }
 
 Status Recordings::Handle(uint32_t host, const CountsReply& reply, TimePoint) {
-  for (const WorkerCounts& counts : reply.workers)
-    HVD_RETURN_IF_ERROR(CheckWorker(counts.worker, host, state_.plan.ranks));
+  HVD_RETURN_IF_ERROR(CheckWorkers(reply.workers, host, state_.plan.ranks));
   return live_.Handle(host, reply);
 }
 
@@ -121,8 +120,7 @@ Status Recordings::Handle(uint32_t host, const RingReply& reply, TimePoint) {
 }
 
 Status Recordings::Handle(uint32_t host, const StacksReply& reply, TimePoint) {
-  for (const WorkerStacks& stacks : reply.workers)
-    HVD_RETURN_IF_ERROR(CheckWorker(stacks.worker, host, state_.plan.ranks));
+  HVD_RETURN_IF_ERROR(CheckWorkers(reply.workers, host, state_.plan.ranks));
   live_.Handle(host, reply);
   return Status::Ok();
 }

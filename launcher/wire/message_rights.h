@@ -65,6 +65,12 @@ Status CheckEntry(const KeyValue& entry);
 // Checks that the host has this worker. `workers`: all of the job, by number. kInvalidArgument if
 // not.
 Status CheckWorker(uint32_t worker, uint32_t host, const std::vector<Placement>& workers);
+// The same for each item of a message: all have a field `worker`.
+template <typename Items>
+Status CheckWorkers(const Items& items, uint32_t host, const std::vector<Placement>& workers) {
+  for (const auto& item : items) HVD_RETURN_IF_ERROR(CheckWorker(item.worker, host, workers));
+  return Status::Ok();
+}
 // Maximum number of keys that these hosts may add to the directory of a generation: more than they
 // need, but it bounds the cost of a faulty host. The limits of children add up to at most their
 // parent's.
