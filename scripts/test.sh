@@ -216,7 +216,7 @@ kubernetes_tests() {
     "$PYTHON" -m venv --clear "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check -r test/kubernetes/requirements.txt &&
       cp test/kubernetes/requirements.txt "$venv/" || return
   }
-  HVDRUN="$HVD_ROOT/build/bin/hvdrun" pytest_of "$venv/bin/python" 1 test/kubernetes
+  HVDRUN="$HVD_ROOT/build/bin/hvdrun" pytest_of "$venv/bin/python" 4 test/kubernetes
 }
 
 # Not in namespaces: they load packages.

@@ -1,22 +1,17 @@
-"""The chart and the manifests, without a cluster: Helm's own code renders, Kubernetes' own schemas judge, and the scripts that the
-chart mounts run for real, with two sshd of this user on one machine."""
+"""The chart and the manifests, without a cluster: Helm's own code renders, and Kubernetes' own schemas judge. test_chart_jobs.py runs what
+the chart makes."""
 
 import json
-import os
-import pathlib
-import pwd
 import shutil
 import subprocess
-import time
 
 import helm_python
 import kubernetes_validate
 import kubeflow_trainer_api.models as trainer
 import pytest
 import yaml
+from chart import CHART, REPO, container_of, of_kind, pod_of, render
 
-REPO = pathlib.Path(__file__).resolve().parents[2]
-CHART = REPO / "configs/helm/hvdrun"
 MANIFESTS = REPO / "examples/kubernetes"
 VERSIONS = ("1.31", "1.37")  # podFailurePolicy is stable since 1.31
 
@@ -31,16 +26,6 @@ OLD_VALUES = {
     "volumes": [{"name": "data", "emptyDir": {}}], "volumeMounts": [{"name": "data", "mountPath": "/data"}],
 }
 ELASTIC = {"elastic": {"minNp": 1, "maxNp": 4}, "driver": {"asWorker": True}}
-
-
-def render(values):
-    chart = helm_python.Chart.load(str(CHART))
-    chart.validate_schema(values)
-    return [object for text in chart.render(values).values() for object in yaml.safe_load_all(text) if object]
-
-
-def of_kind(objects, kind):
-    return next(object for object in objects if object["kind"] == kind)
 
 
 def complaints(objects):
@@ -70,9 +55,14 @@ def test_a_field_that_does_not_exist_is_found():
     assert "podFailurePolicys" in complaints([job])[0]
 
 
-@pytest.mark.parametrize("values", [{"worker": {"numbr": 2}}, {"ssh": {"port": 0}}, {"ssh": {"useSecrets": False}}])
-def test_values_that_mean_nothing_are_refused(values):
-    with pytest.raises(helm_python.HelmError):
+@pytest.mark.parametrize("values, said", [
+    ({"worker": {"numbr": 2}}, "numbr"), ({"ssh": {"port": 0}}, "port"), ({"ssh": {"useSecrets": False}}, "useSecrets"),
+    ({"image": {"tag": ""}}, "image.tag is missing"), ({"elastic": {"maxNp": 2}}, "set elastic.minNp, too"),
+    ({"elastic": {"minNp": 4, "maxNp": 2}}, "elastic.maxNp is less than elastic.minNp"),
+    ({"podLabels": {"app.kubernetes.io/component": "x"}}, "label app.kubernetes.io/component"),
+])
+def test_values_that_mean_nothing_are_refused(values, said):
+    with pytest.raises(helm_python.HelmError, match=said):
         render(values)
 
 
@@ -99,12 +89,199 @@ def test_the_job_is_started_again_by_the_exit_codes_of_hvdrun():
     assert all(f"| {code} |" in documented or f"{code}, " in documented or f", {code} |" in documented for code in by_code)
 
 
-def test_an_elastic_job_leaves_after_its_step_before_a_pod_goes():
-    objects = render(ELASTIC)
-    for kind in ("StatefulSet", "Job"):
-        assert "preStop" in of_kind(objects, kind)["spec"]["template"]["spec"]["containers"][0]["lifecycle"]
-        assert "lifecycle" not in of_kind(render({}), kind)["spec"]["template"]["spec"]["containers"][0]
-    assert of_kind(objects, "ConfigMap")["data"]["hostfile"].startswith("localhost slots=1\n")
+def of_both(field):
+    """A field of the pods of workers and launcher."""
+    return lambda objects: [field(pod_of(objects, kind)) for kind in ("StatefulSet", "Job")]
+
+
+def of_workers(field):
+    return lambda objects: field(container_of(objects, "StatefulSet"))
+
+
+def of_launcher(field):
+    return lambda objects: field(container_of(objects, "Job"))
+
+
+def volume(name):
+    return of_both(lambda pod: [volume for volume in pod["volumes"] if volume["name"] == name])
+
+
+def template(kind):
+    return lambda objects: of_kind(objects, kind)["spec"]["template"]["metadata"]
+
+
+def script(name):
+    return lambda objects: of_kind(objects, "ConfigMap")["data"][name]
+
+
+def argument(*words):
+    return lambda objects: [word for word in container_of(objects, "Job")["args"] if word in words]
+
+
+TOLERATIONS = [{"key": "gpu", "operator": "Exists"}]
+AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [
+    {"key": "zone", "operator": "In", "values": ["a"]}]}]}}}
+GPUS = {"limits": {"nvidia.com/gpu": 2}}
+MOUNT = {"name": "data", "mountPath": "/data"}
+DATA = {"name": "data", "emptyDir": {}}
+VARIABLE = [{"name": "A", "value": "1"}]
+PULL_SECRETS = [{"name": "registry"}]
+
+# Of each value in values.yaml: another one, where it is seen, and what is there then.
+EFFECTS = [
+    ("useHostNetwork", True, of_both(lambda pod: (pod["hostNetwork"], pod.get("dnsPolicy"))), [(True, "ClusterFirstWithHostNet")] * 2),
+    ("useHostPID", True, of_both(lambda pod: pod["hostPID"]), [True, True]),
+    ("resources", GPUS, of_workers(lambda container: container.get("resources")), GPUS),
+    ("resources", GPUS, lambda objects: script("hostfile")(objects).split("\n")[0][-7:], "slots=2"),
+    ("ssh.port", 22, of_workers(lambda container: container["ports"][0]["containerPort"]), 22),
+    ("ssh.port", 22, lambda objects: of_kind(objects, "Service")["spec"]["ports"][0]["port"], 22),
+    ("ssh.port", 22, lambda objects: ("Port 22\n" in script("worker.sh")(objects), "Port 22\n" in script("launcher.sh")(objects)), (True, True)),
+    ("ssh.hostKey", "PEM", lambda objects: of_kind(objects, "Secret")["stringData"]["key"], "PEM"),
+    ("image.repository", "r", of_both(lambda pod: pod["containers"][0]["image"]), ["r:torch"] * 2),
+    ("image.tag", "t", of_both(lambda pod: pod["containers"][0]["image"]), ["hvdrun:t"] * 2),
+    ("image.pullPolicy", "Always", of_both(lambda pod: pod["containers"][0]["imagePullPolicy"]), ["Always"] * 2),
+    ("imagePullSecrets", PULL_SECRETS, of_both(lambda pod: pod.get("imagePullSecrets")), [PULL_SECRETS] * 2),
+    ("worker.number", 3, lambda objects: of_kind(objects, "StatefulSet")["spec"]["replicas"], 3),
+    ("worker.number", 3, lambda objects: script("hostfile")(objects).count("slots="), 3),
+    ("worker.slots", 4, lambda objects: script("hostfile")(objects).count("slots=4"), 2),
+    ("worker.podManagementPolicy", "OrderedReady", lambda objects: of_kind(objects, "StatefulSet")["spec"]["podManagementPolicy"], "OrderedReady"),
+    ("worker.image", {"tag": "t"}, of_both(lambda pod: pod["containers"][0]["image"]), ["hvdrun:t", "hvdrun:torch"]),
+    ("worker.env", VARIABLE, of_both(lambda pod: pod["containers"][0].get("env")), [VARIABLE, None]),
+    ("worker.privileged", True, of_both(lambda pod: pod["containers"][0]["securityContext"]["privileged"]), [True, False]),
+    ("worker.nodeSelector", {"a": "b"}, of_both(lambda pod: pod.get("nodeSelector")), [{"a": "b"}, None]),
+    ("worker.tolerations", TOLERATIONS, of_both(lambda pod: pod.get("tolerations")), [TOLERATIONS, None]),
+    ("worker.affinity", AFFINITY, of_both(lambda pod: pod.get("affinity")), [AFFINITY, None]),
+    ("worker.terminationGracePeriodSeconds", 99, of_both(lambda pod: pod["terminationGracePeriodSeconds"]), [99, 60]),
+    ("worker.terminationGracePeriodSeconds", 99, lambda objects: "+ 94))" in script("leave.sh")(objects), True),
+    ("driver.image", {"repository": "r"}, of_both(lambda pod: pod["containers"][0]["image"]), ["hvdrun:torch", "r:torch"]),
+    ("driver.args", ["a", "b 'c\""], of_launcher(lambda container: container["args"][container["args"].index("--"):]), ["--", "a", "b 'c\""]),
+    ("driver.hvdrunArgs", ["--fold", "--timeline=/o"], argument("--fold", "--timeline=/o"), ["--fold", "--timeline=/o"]),
+    ("driver.env", VARIABLE, of_both(lambda pod: pod["containers"][0].get("env")), [None, VARIABLE]),
+    ("driver.privileged", True, of_both(lambda pod: pod["containers"][0]["securityContext"]["privileged"]), [False, True]),
+    ("driver.resources", GPUS, of_both(lambda pod: pod["containers"][0].get("resources")), [None, GPUS]),
+    ("driver.nodeSelector", {"a": "b"}, of_both(lambda pod: pod.get("nodeSelector")), [None, {"a": "b"}]),
+    ("driver.tolerations", TOLERATIONS, of_both(lambda pod: pod.get("tolerations")), [None, TOLERATIONS]),
+    ("driver.affinity", AFFINITY, of_both(lambda pod: pod.get("affinity")), [None, AFFINITY]),
+    ("driver.asWorker", True, lambda objects: script("hostfile")(objects).split("\n")[0], "localhost slots=1"),
+    ("driver.backoffLimit", 9, lambda objects: of_kind(objects, "Job")["spec"]["backoffLimit"], 9),
+    ("driver.startTimeout", 77, argument("--start-timeout=77"), ["--start-timeout=77"]),
+    ("driver.startTimeout", 77, lambda objects: '-ge 77 ]' in script("launcher.sh")(objects), True),
+    ("driver.terminationGracePeriodSeconds", 99, of_both(lambda pod: pod["terminationGracePeriodSeconds"]), [40, 99]),
+    ("driver.terminationGracePeriodSeconds", 99, lambda objects: "+ 89))" in script("stop.sh")(objects), True),
+    ("elastic.minNp", 3, argument("--num-proc=3", "--min-np=3", "--max-np=1000000"), ["--num-proc=3", "--min-np=3", "--max-np=1000000"]),
+    ("elastic", {"minNp": 1, "maxNp": 5}, argument("--max-np=5"), ["--max-np=5"]),
+    ("volumes", [DATA], volume("data"), [[DATA]] * 2),
+    ("volumeMounts", [MOUNT], of_both(lambda pod: MOUNT in pod["containers"][0]["volumeMounts"]), [True, True]),
+    ("podLabels", {"a": "b"}, lambda objects: [template(kind)(objects)["labels"].get("a") for kind in ("StatefulSet", "Job")], ["b", "b"]),
+    ("podAnnotations", {"a": "b"}, lambda objects: [template(kind)(objects).get("annotations") for kind in ("StatefulSet", "Job")], [{"a": "b"}] * 2),
+    *((f"podSecurityContext.{name}", value, of_both(lambda pod, name=name: pod["securityContext"][name]), [value] * 2)
+      for name, value in (("runAsNonRoot", False), ("runAsUser", 7), ("runAsGroup", 7), ("fsGroup", 7))),
+    ("podSecurityContext.seccompProfile.type", "Unconfined", of_both(lambda pod: pod["securityContext"]["seccompProfile"]["type"]), ["Unconfined"] * 2),
+    ("shm.sizeLimit", "8Gi", volume("hvdrun-shm"), [[{"name": "hvdrun-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}]] * 2),
+]
+# The only one that does nothing, and the one that may not be changed.
+WITHOUT_EFFECT = {"ssh.hostKeyPub", "ssh.useSecrets"}
+
+
+def test_an_elastic_job_waits_for_workers_that_it_lacks_as_long_as_at_its_start():
+    args = container_of(render({"elastic": {"minNp": 1}, "driver": {"startTimeout": 77}}), "Job")["args"]
+    assert {"--start-timeout=77", "--elastic-timeout=77", "--host-discovery-script=sh /etc/hvdrun/hosts.sh"} <= set(args)
+    assert not any(word.startswith("--hostfile") for word in args)
+
+
+def nested(name, value):
+    for key in reversed(name.split(".")):
+        value = {key: value}
+    return value
+
+
+def leaves(values, before=""):
+    """{name: default} of all values; an empty one is a whole."""
+    found = {}
+    for key, value in values.items():
+        found.update(leaves(value, f"{before}{key}.") if isinstance(value, dict) and value else {before + key: value})
+    return found
+
+
+OF_DEFAULTS = render({})
+DEFAULTS = leaves(yaml.safe_load((CHART / "values.yaml").read_text()))
+
+
+@pytest.mark.parametrize("name, value, seen, expected", EFFECTS, ids=[effect[0] for effect in EFFECTS])
+def test_a_value_has_its_effect(name, value, seen, expected):
+    objects = render(nested(name, value))
+    assert seen(objects) == expected
+    assert seen(OF_DEFAULTS) != expected, "the default does not do it"
+    assert complaints([object for object in objects if object not in OF_DEFAULTS]) == []
+
+
+def test_every_value_is_among_those_that_have_an_effect():
+    tried = {name for effect in EFFECTS for name in leaves(nested(effect[0], effect[1]))} | {effect[0] for effect in EFFECTS}
+    assert set(DEFAULTS) - tried == WITHOUT_EFFECT
+
+
+@pytest.mark.parametrize("name", sorted({name if not name.startswith("podSecurityContext.") else "podSecurityContext" for name in DEFAULTS}))
+def test_a_value_of_another_type_is_refused(name):
+    with pytest.raises(helm_python.HelmError, match=f"at '/{name.replace('.', '/')}"):
+        render(nested(name, 7.5 if isinstance(DEFAULTS.get(name), (list, dict, str)) else [{}] if name in DEFAULTS else "x"))
+
+
+def test_a_launcher_that_runs_ranks_has_what_workers_have():
+    objects = render({"resources": GPUS, "driver": {"asWorker": True}})
+    assert container_of(objects, "Job")["resources"] == GPUS
+    assert script("hostfile")(objects).startswith("localhost slots=2\n")
+    other = render({"resources": GPUS, "driver": {"asWorker": True, "resources": {"limits": {"nvidia.com/gpu": 1}}}})
+    assert script("hostfile")(other).startswith("localhost slots=1\n")
+
+
+def test_an_upgrade_with_more_workers_leaves_the_pods_of_the_job_as_they_are():
+    """Kubernetes refuses to change them, and the whole upgrade with it."""
+    for values in ({}, {"elastic": {"minNp": 1}}):
+        more = render({**values, "worker": {"number": 7}})
+        assert of_kind(render(values), "Job") == of_kind(more, "Job")
+        assert of_kind(render(values), "StatefulSet")["spec"]["template"] == of_kind(more, "StatefulSet")["spec"]["template"]
+
+
+@pytest.mark.parametrize("values", [{}, {"elastic": {"minNp": 1}}], ids=["of fixed size", "elastic"])
+def test_what_is_started_without_any_value_is_there(values):
+    """In the image that the guide builds."""
+    launcher = container_of(render(values), "Job")
+    assert f"--target torch -t {launcher['image']} ." in (REPO / "docs/kubernetes.md").read_text()
+    example = launcher["args"][-1]
+    assert example.startswith("/examples/") and (REPO / example[1:]).exists()
+    assert ("elastic" in example) == ("elastic" in values)
+
+
+def breaches(pod):
+    """What the level "restricted" of Kubernetes' pod security admission would reject."""
+    found = [field for field in ("hostNetwork", "hostPID", "hostIPC") if pod.get(field)]
+    allowed = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+    found += [f"volume {volume['name']}" for volume in pod.get("volumes", []) if not (set(volume) - {"name"}) <= allowed]
+    for container in pod["containers"]:
+        own, whole = container.get("securityContext", {}), pod.get("securityContext", {})
+        both = {**whole, **own}
+        found += ["privileged"] if own.get("privileged") else []
+        found += ["allowPrivilegeEscalation"] if own.get("allowPrivilegeEscalation") is not False else []
+        found += ["capabilities"] if own.get("capabilities") != {"drop": ["ALL"]} else []
+        found += ["runAsNonRoot"] if both.get("runAsNonRoot") is not True or both.get("runAsUser") == 0 else []
+        found += ["seccompProfile"] if both.get("seccompProfile", {}).get("type") not in ("RuntimeDefault", "Localhost") else []
+    return found
+
+
+@pytest.mark.parametrize("values", [{}, ELASTIC], ids=["defaults", "elastic"])
+def test_pods_of_the_chart_may_run_where_pods_are_restricted(values):
+    assert of_both(breaches)(render(values)) == [[], []]
+
+
+@pytest.mark.parametrize("values, found", [
+    ({"useHostNetwork": True}, ["hostNetwork"]), ({"useHostPID": True}, ["hostPID"]),
+    ({"volumes": [{"name": "data", "hostPath": {"path": "/data"}}]}, ["volume data"]),
+    ({"podSecurityContext": {"runAsNonRoot": False}}, ["runAsNonRoot"]),
+    ({"podSecurityContext": {"seccompProfile": {"type": "Unconfined"}}}, ["seccompProfile"]),
+    ({"worker": {"privileged": True}, "driver": {"privileged": True}}, ["privileged", "allowPrivilegeEscalation", "capabilities"]),
+])
+def test_what_is_asked_for_beyond_that_is_given(values, found):
+    assert of_both(breaches)(render(values)) == [found, found]
 
 
 def test_each_installation_has_a_key_of_its_own():
@@ -129,99 +306,20 @@ def test_pods_of_an_mpijob_are_valid(name):
         assert complaints([pod]) == []
 
 
-def hvdrun():
-    path = os.environ.get("HVDRUN") or REPO / "build/bin/hvdrun"
-    if not os.path.exists(path):
-        pytest.skip("hvdrun is not built; HVDRUN names another one")
-    return path
-
-
-def pod_script(text, folder):
-    """With the folders of the test in the place of the pod's."""
-    for path in ("hvdrun-ssh", "hvdrun"):
-        text = text.replace(f"/etc/{path}/", f"{folder}/etc/{path}/")
-    return text
-
-
-class Pod:
-    """A network namespace with an address of its own, as a pod has one; in it runs worker.sh."""
-
-    NAME, ADDRESS, HERE = "hvd-pod", "10.99.0.2", "10.99.0.1"
-
-    def __enter__(self):
-        for command in (f"netns add {self.NAME}", f"link add hvd-host type veth peer name hvd-pod netns {self.NAME}",
-                        f"addr add {self.HERE}/24 dev hvd-host", "link set hvd-host up", "link set lo up",
-                        f"-n {self.NAME} addr add {self.ADDRESS}/24 dev hvd-pod", f"-n {self.NAME} link set hvd-pod up",
-                        f"-n {self.NAME} link set lo up"):
-            subprocess.run(["ip", *command.split()], check=True)
-        return self
-
-    def __exit__(self, *_):
-        subprocess.run(["ip", "netns", "del", self.NAME])
-
-    def start(self, command, **options):
-        return subprocess.Popen(["ip", "netns", "exec", self.NAME, "unshare", "--uts", "sh", "-c", 'hostname pod && exec "$@"', "sh", *command],
-                                **options)
-
-
-def alone():
-    """Whether this network is the test's own (test/isolated.sh): rigs appear in no other."""
-    devices = set(os.listdir("/sys/class/net")) if os.path.isdir("/sys/class/net") else set()
-    interfaces = {line.split(":")[0].strip() for line in open("/proc/self/net/dev").read().splitlines()[2:]}
-    return os.getuid() == 0 and interfaces == {"lo"} or devices == {"lo"}
-
-
-def test_the_scripts_of_the_chart_start_a_job(tmp_path):
-    """worker.sh in a pod of its own, and launcher.sh here."""
-    if not os.path.exists("/usr/sbin/sshd") or not alone():
-        pytest.skip("this needs openssh-server and a network of its own: test/isolated.sh python3 -m pytest ...")
-    os.makedirs("/run/sshd", exist_ok=True)
-    objects = render({})
-    files = of_kind(objects, "ConfigMap")["data"]
-    home = tmp_path / "home"
-    for folder in ("etc/hvdrun", "etc/hvdrun-ssh", "home/.ssh"):
-        (tmp_path / folder).mkdir(parents=True)
-    key = tmp_path / "etc/hvdrun-ssh/key"
-    key.write_text(of_kind(objects, "Secret")["stringData"]["key"])
-    key.chmod(0o440)
-    (tmp_path / "etc/hvdrun/hostfile").write_text(f"{Pod.ADDRESS} slots=2\n")
-    for name in ("worker.sh", "launcher.sh"):
-        (tmp_path / name).write_text(pod_script(files[name], tmp_path))
-    environment = {**os.environ, "HOME": str(home), "PATH": f"{pathlib.Path(hvdrun()).parent}:{os.environ['PATH']}"}
-    environment.pop("PYTHONPATH", None)
-    with Pod() as pod, (tmp_path / "sshd.log").open("w") as log:
-        # The launcher comes first, as it may: it waits for sshd. ssh reads the configuration of the account, not of HOME.
-        inside = ["unshare", "--mount", "sh", "-c", 'mkdir -p ~/.ssh && mount --bind "$1" ~/.ssh && shift && exec "$@"', "sh", home / ".ssh"]
-        launcher = subprocess.Popen([*inside, "/bin/sh", tmp_path / "launcher.sh", f"--hostfile={tmp_path}/etc/hvdrun/hostfile", "--start-timeout=100",
-                                     "--", "sh", "-c", 'echo "rank $HOROVOD_RANK on $(uname -n) has $FROM_THE_DRIVER"'], text=True, stdout=subprocess.PIPE,
-                                    stderr=subprocess.STDOUT, env={**environment, "HOME": pwd.getpwuid(os.getuid()).pw_dir, "FROM_THE_DRIVER": "a \"b\" c"})
-        time.sleep(2)
-        assert launcher.poll() is None, launcher.communicate()
-        worker = pod.start(["/bin/sh", tmp_path / "worker.sh"], env=environment, stdout=log, stderr=log)
-        try:
-            out = launcher.communicate(timeout=120)[0]
-            assert launcher.returncode == 0, out + (tmp_path / "sshd.log").read_text()
-            assert 'rank 0 on pod has a "b" c' in out and 'rank 1 on pod has a "b" c' in out, out
-        finally:
-            worker.terminate()
-            worker.wait()
-            launcher.kill()
-
-
 def test_the_json_schema_is_one():
     import jsonschema
     jsonschema.Draft7Validator.check_schema(json.loads((CHART / "values.schema.json").read_text()))
 
 
-def test_the_shell_scripts_have_no_finding(tmp_path):
+@pytest.mark.parametrize("values", [{}, ELASTIC], ids=["of fixed size", "elastic"])
+def test_the_shell_scripts_have_no_finding(tmp_path, values):
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
-    files = of_kind(render({}), "ConfigMap")["data"]
-    for name in ("worker.sh", "launcher.sh"):
-        (tmp_path / name).write_text(files[name])
-    done = subprocess.run(["shellcheck", tmp_path / "worker.sh", tmp_path / "launcher.sh", REPO / "docker/hvdrun-worker"],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    scripts = [tmp_path / name for name in of_kind(render(values), "ConfigMap")["data"] if name.endswith(".sh")]
+    for path in scripts:
+        path.write_text(script(path.name)(render(values)))
+    done = subprocess.run(["shellcheck", *scripts, REPO / "docker/hvdrun-worker"], capture_output=True, text=True)
+    assert scripts and done.returncode == 0, done.stdout
 
 
 def test_a_report_of_progress_is_one_of_trainers_api(monkeypatch):
