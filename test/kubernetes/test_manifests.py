@@ -2,6 +2,7 @@
 the chart makes."""
 
 import json
+import os
 import shutil
 import subprocess
 
@@ -11,6 +12,7 @@ import kubeflow_trainer_api.models as trainer
 import pytest
 import yaml
 from chart import CHART, REPO, container_of, of_kind, pod_of, render
+from pods import hvdrun, scaled
 
 MANIFESTS = REPO / "examples/kubernetes"
 VERSIONS = ("1.31", "1.37")  # podFailurePolicy is stable since 1.31
@@ -266,6 +268,44 @@ def breaches(pod):
         found += ["runAsNonRoot"] if both.get("runAsNonRoot") is not True or both.get("runAsUser") == 0 else []
         found += ["seccompProfile"] if both.get("seccompProfile", {}).get("type") not in ("RuntimeDefault", "Localhost") else []
     return found
+
+
+def pods_of_manifest(name):
+    object = yaml.safe_load((MANIFESTS / name).read_text())
+    if object["kind"] == "MPIJob":
+        return [spec["template"]["spec"] for spec in object["spec"]["mpiReplicaSpecs"].values()]
+    return [job["template"]["spec"]["template"]["spec"] for job in object["spec"]["template"]["spec"]["replicatedJobs"]]
+
+
+def test_hvdrun_starts_a_job_with_the_options_of_the_elastic_mpijob(tmp_path):
+    """Around another command, with the operator's script as it is for one pod."""
+    launcher = pods_of_manifest("mpijob-elastic.yaml")[0]["containers"][0]
+    hosts = tmp_path / "discover_hosts.sh"
+    hosts.write_text("#!/bin/sh\necho localhost\n")
+    hosts.chmod(0o555)
+    command = [*launcher["command"], *launcher["args"]][1:]
+    options = [word.replace("/etc/mpi/discover_hosts.sh", str(hosts)) for word in command[:command.index("python3")]]
+    assert any(str(hosts) in option for option in options)
+    done = subprocess.run([hvdrun(), *options, "sh", "-c", 'echo "rank $HOROVOD_RANK of $HOROVOD_SIZE"'], capture_output=True, text=True,
+                          env={**os.environ, "K_MPI_JOB_ROLE": "launcher", "OMPI_MCA_orte_set_default_slots": "1"}, timeout=scaled(60))
+    assert done.returncode == 0 and "rank 0 of 1" in done.stdout, done.stdout + done.stderr
+
+
+WITH_PODS = ["mpijob.yaml", "mpijob-elastic.yaml", "cluster-training-runtime.yaml"]
+
+
+@pytest.mark.parametrize("name", WITH_PODS)
+def test_pods_of_a_manifest_may_run_where_pods_are_restricted(name):
+    for pod in pods_of_manifest(name):
+        assert breaches(pod) == []
+        assert pod["containers"][0]["resources"]["limits"] == {"cpu": "1", "memory": "2Gi"}
+
+
+@pytest.mark.parametrize("name", WITH_PODS)
+def test_ranks_of_a_manifest_have_shared_memory(name):
+    for pod in pods_of_manifest(name):
+        runs_ranks = "hvdrun-worker" in pod["containers"][0]["command"] or name == "cluster-training-runtime.yaml"
+        assert not runs_ranks or {"name": "shm", "mountPath": "/dev/shm"} in pod["containers"][0]["volumeMounts"]
 
 
 @pytest.mark.parametrize("values", [{}, ELASTIC], ids=["defaults", "elastic"])
