@@ -39,13 +39,32 @@ def training(folder, **values):
     return {"elastic": {"minNp": 1}, "driver": {"args": [PYTHON, str(script), str(folder / "shared"), "host", "stop"], **HEADROOM}, **values}
 
 
-def await_ranks(launcher, size, count, worker):
-    """The processes that trained on this worker in a world of this size, once there are so many."""
-    def found():
-        return set(re.findall(rf"is one of {size} on {HOST}{worker} pid (\d+)\n", launcher.text()))
+def worlds(launcher, worker):
+    """[(size, first step, how often this process has got its state)] of the worlds in which a rank of this worker trained."""
+    found, begun = [], {}
+    for rank, line in re.findall(r"^\[(\d+)\]<stdout>:(.*)$", launcher.text(), re.M):
+        trains = re.search(r"trains as rank \d+ of (\d+) from step (\d+) after (\d+) syncs", line)
+        if trains:
+            begun[rank] = tuple(map(int, trains.groups()))
+        elif re.search(rf"is one of \d+ on {HOST}{worker} pid", line):
+            found.append(begun[rank])
+    return found
 
-    wait_until(f"{count} ranks of worker {worker} in a world of {size}", lambda: len(found()) >= count, launcher.text)
-    return found()
+
+def await_worlds(launcher, worker, *sizes):
+    wait_until(f"worlds of {sizes} with worker {worker}", lambda: [size for size, _, _ in worlds(launcher, worker)] == list(sizes), launcher.text)
+    return worlds(launcher, worker)
+
+
+def finish(launcher, folder):
+    (folder / "shared/finish").write_text("")
+    assert launcher.wait() == 0, launcher.text()
+    assert "AssertionError" not in launcher.text(), launcher.text()
+
+
+def went_on(found):
+    """Whether these are worlds of one process: another one begins at step 0, or gets the state for the first time."""
+    return all(step >= before[1] and (syncs > before[2] or size < before[0]) for before, (size, step, syncs) in zip(found, found[1:]))
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own processes", "useHostPID"])
@@ -54,38 +73,54 @@ def test_an_elastic_job_goes_on_without_a_worker_that_goes_and_takes_in_those_th
     pods = cluster(values)
     launcher = pods.launcher()
     pods.worker(0)
-    first = await_ranks(launcher, 1, 1, 0)  # with the worker that minNp needs: nobody waits for the other
-    lost = pods.worker(1)
-    await_ranks(launcher, 2, 1, 1)
-    before = launcher.text()
-
-    assert lost.end() == (0, "")
-    wait_until("a world without that worker", lambda: launcher.text().count(f"of 1 on {HOST}0 pid") == 2, launcher.text)
-    assert await_ranks(launcher, 1, 1, 0) == first, "the other's rank is the same process"
-    since = launcher.text()[len(before):]
-    assert "lost" not in since and "failed" not in since, since
-
+    await_worlds(launcher, 0, 1)  # with the worker that minNp needs: nobody waits for the other
+    goes = pods.worker(1)
+    await_worlds(launcher, 1, 2)
+    assert goes.end() == (0, "")
+    await_worlds(launcher, 0, 1, 2, 1)
     pods.worker(1)  # another pod by the same name, with another address
-    await_ranks(launcher, 2, 1, 1)
+    await_worlds(launcher, 1, 2, 2)
     pods.upgrade(render({**values, "worker": {**values["worker"], "number": 3}}))
     pods.worker(2)
-    await_ranks(launcher, 3, 1, 2)
-    (tmp_path / "shared/finish").write_text("")
-    assert launcher.wait() == 0, launcher.text()
-    assert "repeats step" not in launcher.text() and "AssertionError" not in launcher.text(), launcher.text()
+    await_worlds(launcher, 2, 3)
+    assert went_on(await_worlds(launcher, 0, 1, 2, 1, 2, 3))
+    finish(launcher, tmp_path)
+    for word in ("lost", "failed", "repeats step"):
+        assert word not in launcher.text(), launcher.text()
 
 
 def test_all_ranks_of_an_elastic_job_leave_after_their_step_before_its_launcher_goes(cluster, tmp_path):
     pods = cluster(training(tmp_path))
     launcher = pods.launcher()
     workers = [pods.worker(0), pods.worker(1)]
-    await_ranks(launcher, 2, 1, 1)
+    wait_until("a world of two", lambda: (2 in [size for size, _, _ in worlds(launcher, 1)]), launcher.text)
     launcher.pre_stop()
     assert launcher.wait() == 75, launcher.text()
     assert len(re.findall(r"stops at step \d+ of", launcher.text())) == 2, launcher.text()
     again = pods.launcher()  # as the Job does
-    await_ranks(again, 2, 1, 1)
+    wait_until("a world of two", lambda: (2 in [size for size, _, _ in worlds(again, 1)]), again.text)
     assert all(worker.process.poll() is None for worker in workers)
+
+
+@pytest.mark.parametrize("least", [1, 2])
+def test_a_worker_that_is_lost_comes_back_by_its_name(cluster, tmp_path, least):
+    """Without notice; and where minNp needs its ranks, which stay until it is gone."""
+    pods = cluster(training(tmp_path, elastic={"minNp": least}, worker={"terminationGracePeriodSeconds": 8}))
+    launcher = pods.launcher()
+    pods.worker(0)
+    if least == 1:
+        await_worlds(launcher, 0, 1)
+    lost = pods.worker(1)
+    await_worlds(launcher, 1, 2)
+    if least == 1:
+        lost.kill()
+        await_worlds(launcher, 0, 1, 2, 1)
+    else:
+        assert lost.end() == (0, ""), "preStop ends, after 3 s"
+    pods.worker(1)
+    await_worlds(launcher, 1, 2, 2)
+    assert went_on(await_worlds(launcher, 0, *([1, 2, 1, 2] if least == 1 else [2, 2])))
+    finish(launcher, tmp_path)
 
 
 UNTIL_ASKED = """
