@@ -309,7 +309,7 @@ else
 fi
 if [[ $tier == ci || $tier == soak ]]; then
   wheel
-  part "test/kubernetes" 15 kubernetes_tests
+  part "test/kubernetes" 30 kubernetes_tests
   part "build of asan" 300 scripts/build.sh asan
   part "unit and contract tests under asan" 95 asan_tests
   part "backends under asan" 30 asan_backends

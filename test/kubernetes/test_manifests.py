@@ -3,6 +3,7 @@ the chart makes."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -252,6 +253,17 @@ def test_what_is_started_without_any_value_is_there(values):
     example = launcher["args"][-1]
     assert example.startswith("/examples/") and (REPO / example[1:]).exists()
     assert ("elastic" in example) == ("elastic" in values)
+
+
+def test_the_values_that_the_chart_shows_for_checkpoints_are_ones():
+    values = yaml.safe_load(re.search(r"  ```yaml\n(.*?)  ```", (CHART / "README.md").read_text(), re.S).group(1))
+    objects = render(values)
+    assert complaints(objects) == []
+    folders = of_both(lambda pod: [mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]])(objects)
+    args = container_of(objects, "Job")["args"]
+    example, option, path = args[args.index("python3") + 1:]
+    assert all(path.rsplit("/", 1)[0] in mounts for mounts in folders)
+    assert f"'{option}'" in (REPO / example[1:]).read_text()
 
 
 def breaches(pod):
