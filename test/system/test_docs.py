@@ -16,19 +16,76 @@ PAGES = sorted(REPO.glob("docs/*.md")) + [REPO / "README.md", REPO / "examples" 
 VERBS = ("attach", "drain", "dump", "env", "explain", "forget", "logs", "ps", "scale", "status", "stop", "top", "trace", "tune")
 
 
+# What runs the command behind its own words: options alone, options with a value, words before that command.
+RUNNERS = {("uvx",): ([], ["--from", "--with"], 0), ("nsys", "profile"): ([], ["--trace"], 0), ("%sh",): ([], [], 0),
+           ("docker", "run"): (["--rm"], ["--network", "-v", "-e", "--gpus"], 1), ("ssh",): ([], [], 1), ("systemd-run",): (["--user", "--scope"], [], 0)}
+
+
+def behind(words):
+    """What such a program is given to run, or []; an option that nobody knows here is an error."""
+    for runner, (flags, valued, places) in RUNNERS.items():
+        if tuple(words[:len(runner)]) == runner:
+            words = words[len(runner):]
+            while words and words[0].startswith("-"):
+                assert words[0] in flags + valued, f"{' '.join(runner)} {words[0]}: no known option"
+                words = words[1 + (words[0] in valued):]
+            return words[places:]
+    return []
+
+
+def simple_commands(line):
+    """The commands of a line of shell, each as its words: also those in $(...), and those of a line that ssh takes along."""
+    inner = re.findall(r"\$\(([^()]*)\)", line)
+    lexer = shlex.shlex(re.sub(r"\$\([^()]*\)", "VALUE", line), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words = []
+    for word in [*lexer, ";"]:
+        if not word or not set(word) <= set("();<>|&"):
+            words.append(word)
+            continue
+        while words and re.match(r"\w+=", words[0]):
+            del words[0]
+        if words:
+            yield words
+        if " " in (behind(words) or [""])[0]:
+            yield from simple_commands(behind(words)[0])
+        words = []
+    for line in inner:
+        yield from simple_commands(line)
+
+
+def lines_of_shell(text):
+    """Those of blocks, also indented ones, and what stands as a command of hvdrun inside of a sentence."""
+    text = text.replace("\\\n", "")
+    for block in re.findall(r"```(?:console|sh|bash)\n(.*?)```", text, re.S):
+        yield from [line.removeprefix("$ ") for line in block.split("\n")]
+    yield from re.findall(r"^ {4}(?:  )?(\S.*)$", text, re.M)
+    yield from [span for span in re.findall(r"`((?:hvdrun -|docker run|systemd-run|%sh)[^`]*)`", text) if not re.search(r"\.\.\.|\[", span)]
+
+
 def commands(text):
-    """The commands of hvdrun in the blocks of a page, as words."""
-    blocks = "\n".join(re.findall(r"```(?:console|sh|bash)\n(.*?)```", text, re.S)).replace("\n$ ", "\n")
-    lines = re.findall(r"^    (.*)$", text, re.M) + blocks.removeprefix("$ ").split("\n")
-    for line in lines:
-        found = re.match(r"(?:\S*/)?(?:hvdrun|horovodrun) ([^|]*)", line)
-        if found and not line.startswith("hvdrun:"):
-            yield shlex.split(found.group(1), comments=True)
+    """The commands of hvdrun on a page, as words."""
+    for line in lines_of_shell(text):
+        if line.startswith("hvdrun:") or not re.search(r"(?:hvdrun|horovodrun)\b", line):
+            continue
+        try:
+            found = list(simple_commands(line))
+        except ValueError:
+            continue  # a sentence, with an apostrophe
+        for words in found:
+            words = behind(words) or words
+            if re.fullmatch(r"(?:\S*/)?(?:hvdrun|horovodrun)", words[0]) and words[1:]:
+                yield words[1:]
 
 
 def test_the_reader_sees_commands_and_nothing_else():
-    page = "    hvdrun -np 2 a  # why\n    hvdrun: host a is gone\n\n```console\n$ hvdrun ps\nhvdrun\n```\n    venv/bin/hvdrun -np 1 b\n"
-    assert list(commands(page)) == [["-np", "2", "a"], ["-np", "1", "b"], ["ps"]]
+    page = ("    hvdrun -np 2 a  # why\n    hvdrun: host a is gone\n\n```console\n$ hvdrun ps\nhvdrun\n```\n    venv/bin/hvdrun -np 1 b\n"
+            "    docker run --rm -v a:b \\\n        -e A=1 hvdrun:torch hvdrun c\n    pip install hvdrun && A=1 hvdrun d | tee e\n"
+            "    job=$(hvdrun --detach f) && ssh g 'cd h && hvdrun i'\n      uvx --from hvdrun.whl hvdrun j\n `hvdrun -np 1`, `hvdrun -x ...`\n"
+            "    helm install k configs/helm/hvdrun --set l\n")
+    assert list(commands(page)) == [["ps"], ["-np", "2", "a"], ["-np", "1", "b"], ["c"], ["d"], ["i"], ["--detach", "f"], ["j"], ["-np", "1"]]
+    with pytest.raises(AssertionError, match="docker run --cpu: no known option"):
+        list(commands("    docker run --cpu 4 a hvdrun b\n"))
 
 
 def test_the_verbs_are_those_of_the_help():
@@ -93,7 +150,7 @@ def test_hvd_perf_explains_its_options():
 OF_OTHER_HOSTS = ("ps --hosts node1,node3", "attach train-1 -H node1")
 NAMES_OF_TOOLS = ("trace report",)
 # For names and abbreviations of the pages; the job of the test is train-1, as on the pages.
-FOR = {"JOB": "train-1", "CODE": "HVD101", "ID": "--all", "[ID]": "", "[--json]": "--json", "FILE": "tuned.yaml", "node2": "localhost", "...": "localhost:2",
+FOR = {"JOB": "train-1", "$job": "train-1", "CODE": "HVD101", "ID": "--all", "[ID]": "", "[--json]": "--json", "FILE": "tuned.yaml", "node2": "localhost", "...": "localhost:2",
        "node1,node2": "localhost:2", "node1:8,node2:8": "localhost:2", "t.json": "timeline.json", "COMMAND": "./hosts.sh", "python": sys.executable}
 # In this order; the job ends with `stop`.
 WHILE_IT_RUNS = ("ps", "status", "logs", "top", "dump", "scale", "drain", "stop")
