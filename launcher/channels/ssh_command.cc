@@ -2,6 +2,8 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -29,6 +31,22 @@ std::string Filled(std::string text, const SshHost& host) {
     if (size_t at = text.find(mark); at != std::string::npos) text.replace(at, mark.size(), value);
   }
   return text;
+}
+
+// Programs whose verb `exec` starts a program in a container, and no shell: what goes between the
+// container and a line for a shell.
+constexpr std::pair<std::string_view, std::string_view> kContainerPrograms[] = {
+    {"kubectl", "-- sh -c"}, {"oc", "-- sh -c"},   {"docker", "sh -c"},
+    {"podman", "sh -c"},     {"nerdctl", "sh -c"},
+};
+
+// "": the program of these words takes the line itself, as ssh does.
+std::string_view BeforeProgram(const std::vector<std::string>& words) {
+  if (std::ranges::find(words, "exec") == words.end()) return "";
+  const std::string_view name = std::string_view(words[0]).substr(words[0].rfind('/') + 1);
+  const auto* found =
+      std::ranges::find(kContainerPrograms, name, [](const auto& row) { return row.first; });
+  return found == std::end(kContainerPrograms) ? "" : found->second;
 }
 
 constexpr std::string_view kUnresolved = "Could not resolve hostname";
@@ -104,7 +122,12 @@ std::vector<std::string> RshAgentCommand(const std::string& agent, const std::st
   std::istringstream stream(agent);
   std::vector<std::string> command;
   for (std::string word; stream >> word;) command.push_back(word);
+  const std::string_view before_program = BeforeProgram(command);
   command.push_back(host);
+  if (!before_program.empty()) {
+    std::istringstream words{std::string(before_program)};
+    for (std::string word; words >> word;) command.push_back(word);
+  }
   command.push_back(remote_command);
   return command;
 }

@@ -23,8 +23,9 @@ struct SshHost {
 // `accept_new_keys` false: as configured.
 std::vector<std::string> SshCommand(const SshHost& host, bool accept_new_keys,
                                     const std::string& remote_command, uint32_t connect_seconds);
-// `agent` is split at blanks: "kubectl exec -i". The host and the remote command, as one word,
-// follow.
+// `agent` is split at blanks: "/etc/mpi/kubexec.sh". The host and the remote command, as one word,
+// follow; `exec` of kubectl, docker and the like starts no shell, and is given one: "kubectl exec
+// -i", HOST, "--", "sh", "-c", the remote command.
 std::vector<std::string> RshAgentCommand(const std::string& agent, const std::string& host,
                                          const std::string& remote_command);
 

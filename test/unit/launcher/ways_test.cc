@@ -11,6 +11,7 @@
 #include "launcher/channels/ssh_command.h"
 #include "launcher/job/host_records/host_stages.h"
 #include "launcher/wire/probe_partners.h"
+#include "runtime/base/text/format.h"
 
 namespace hvd {
 namespace {
@@ -32,8 +33,24 @@ TEST(SshCommand, HasTheNameBehindAllOptions) {
 }
 
 TEST(RshAgentCommand, IsCutAtBlanksAndGetsHostAndWords) {
-  EXPECT_THAT(RshAgentCommand(" kubectl  exec -i ", "pod", "sh -c x"),
-              ElementsAre("kubectl", "exec", "-i", "pod", "sh -c x"));
+  EXPECT_THAT(RshAgentCommand(" /etc/mpi/kubexec.sh  -v ", "pod", "exec a b"),
+              ElementsAre("/etc/mpi/kubexec.sh", "-v", "pod", "exec a b"));
+  EXPECT_THAT(RshAgentCommand("./exec", "pod", "a b"), ElementsAre("./exec", "pod", "a b"));
+}
+
+TEST(RshAgentCommand, GivesAShellToWhatStartsAProgramInAContainer) {
+  EXPECT_THAT(
+      RshAgentCommand("kubectl exec -i -c main", "pod", "exec a b"),
+      ElementsAre("kubectl", "exec", "-i", "-c", "main", "pod", "--", "sh", "-c", "exec a b"));
+  EXPECT_THAT(
+      RshAgentCommand("/usr/bin/oc -n team exec -i", "pod", "a b"),
+      ElementsAre("/usr/bin/oc", "-n", "team", "exec", "-i", "pod", "--", "sh", "-c", "a b"));
+  for (const char* program : {"docker", "podman", "/opt/bin/nerdctl"}) {
+    EXPECT_THAT(RshAgentCommand(Format("{} exec -i", program), "c1", "a b"),
+                ElementsAre(program, "exec", "-i", "c1", "sh", "-c", "a b"));
+  }
+  EXPECT_THAT(RshAgentCommand("kubectl ssh", "pod", "a b"),
+              ElementsAre("kubectl", "ssh", "pod", "a b"));
 }
 
 CommandEnd Ended(int code, std::string said, bool connected = false) {
