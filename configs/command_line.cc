@@ -197,13 +197,20 @@ void UseAllocation(const AllocatedHosts& allocated, Settings& settings,
     settings.allocation_command = allocated.command;
     SetOrigin(resolved, "hosts", allocated.hosts, allocated.name);
   }
-  if (settings.num_proc == 0) {
-    settings.num_proc = allocated.slots;
-    SetOrigin(resolved, "num-proc", std::to_string(allocated.slots), allocated.name);
-  }
   if (allocated.least_slots > 0 && settings.min_num_proc == 0) {
     settings.min_num_proc = allocated.least_slots;
     SetOrigin(resolved, "min-np", std::to_string(allocated.least_slots), allocated.name);
+  }
+  if (settings.num_proc == 0) {
+    // Nodes that dial come when they like: an elastic job begins with the fewest that are enough,
+    // and takes in the others.
+    const bool few = allocated.launcher == RemoteLauncher::kNodes && settings.min_num_proc > 0;
+    settings.num_proc = few ? settings.min_num_proc : allocated.slots;
+    SetOrigin(resolved, "num-proc", std::to_string(settings.num_proc), allocated.name);
+    if (few && settings.max_num_proc == 0) {
+      settings.max_num_proc = allocated.slots;
+      SetOrigin(resolved, "max-np", std::to_string(allocated.slots), allocated.name);
+    }
   }
   if (settings.launcher != RemoteLauncher::kAuto || !settings.rsh_agent.empty()) return;
   if (!allocated.rsh_agent.empty()) {

@@ -530,9 +530,23 @@ TEST(CommandLine, TheSameCommandOnEveryNode) {
   ASSERT_TRUE(elastic.ok()) << elastic.status().message();
   EXPECT_EQ(asked.master_addr, "a:29400");
   EXPECT_TRUE(IsElastic(elastic->settings));
-  EXPECT_EQ(elastic->settings.min_num_proc, 4);
   EXPECT_THAT(elastic->warnings, IsEmpty());
-  EXPECT_EQ(parse({"--nnodes", "1:2", "--min-np", "6"})->settings.min_num_proc, 6);
+  struct Row {
+    Args args;
+    int min, np, max;  // 0: not said
+  };
+  // Without -np such a job begins with the fewest ranks that are enough, and may have all.
+  for (const Row& row : {Row{{"--nnodes", "1:2"}, 4, 4, 8},
+                         {{"--nnodes", "1:2", "--min-np", "6"}, 6, 6, 8},
+                         {{"--nnodes", "1:2", "--max-np", "6"}, 4, 4, 6},
+                         {{"--nnodes", "1:2", "-np", "8"}, 4, 8, 0},
+                         {{"--nnodes", "2", "--min-np", "3"}, 3, 3, 8},
+                         {{"--nnodes", "2", "--elastic"}, 0, 8, 0}}) {
+    const Settings settings = parse(row.args)->settings;
+    EXPECT_EQ(settings.min_num_proc, row.min);
+    EXPECT_EQ(settings.num_proc, row.np);
+    EXPECT_EQ(settings.max_num_proc, row.max);
+  }
 }
 
 TEST(CommandLine, BracketsInValuesAreOrdinaryCharacters) {
