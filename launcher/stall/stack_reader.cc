@@ -16,10 +16,15 @@ namespace {
 constexpr auto kLimit = std::chrono::seconds(5);
 constexpr size_t kMostReason = 300;
 
-// The last line that py-spy wrote.
+// The last line that py-spy wrote: of a chain of causes ("    1: EPERM: ...") the innermost, and
+// none of a backtrace of its own.
 std::string LastLine(std::string_view text) {
+  text = text.substr(0, text.find("\n\nStack backtrace:"));
   while (text.ends_with('\n')) text.remove_suffix(1);
-  return std::string(text.substr(text.rfind('\n') + 1, kMostReason));
+  text.remove_prefix(text.rfind('\n') + 1);
+  if (text.starts_with(' '))
+    text.remove_prefix(std::min(text.find_first_not_of(" 0123456789:"), text.size()));
+  return std::string(text.substr(0, kMostReason));
 }
 
 }  // namespace
@@ -36,7 +41,8 @@ std::string WhyNoStacks(const std::string* text, bool installed) {
     return "py-spy is not on the PATH of its host: pip install py-spy, or hvdrun[stacks]";
   if (text == nullptr) return "--no-stall-check-stacks forbids it";
   if (text->empty()) return Format("py-spy did not answer within {} s", kLimit.count());
-  const bool forbidden = text->find("ermission") != text->npos;
+  const bool forbidden =
+      text->find("ermission") != text->npos || text->find("not permitted") != text->npos;
   return "py-spy says: " + LastLine(*text) +
          (forbidden ? "; docker run --cap-add SYS_PTRACE or sysctl kernel.yama.ptrace_scope=0 "
                       "would allow it"

@@ -7,7 +7,7 @@ import os
 import struct
 import sys
 
-NUMBERS = {"process_vm_readv": 310, "process_vm_writev": 311, "getrandom": 318, "memfd_create": 319, "membarrier": 324,
+NUMBERS = {"ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "getrandom": 318, "memfd_create": 319, "membarrier": 324,
            "copy_file_range": 326, "statx": 332, "io_pgetevents": 333, "rseq": 334, "pidfd_send_signal": 424,
            "io_uring_setup": 425, "pidfd_open": 434, "clone3": 435, "close_range": 436, "openat2": 437,
            "pidfd_getfd": 438, "faccessat2": 439, "process_madvise": 440, "epoll_pwait2": 441, "futex_waitv": 449,

@@ -25,6 +25,15 @@ TEST(WhyNoStacks, NamesWhatWouldHelp) {
   EXPECT_EQ(WhyNoStacks(&other, true), "py-spy says: Error: no version");
   EXPECT_NE(WhyNoStacks(&forbidden, true).find("SYS_PTRACE"), std::string::npos);
   EXPECT_NE(WhyNoStacks(nullptr, false).find("hvdrun[stacks]"), std::string::npos);
+  const std::string not_attached =
+      "Error: Failed to get stack traces\n\nCaused by:\n    0: Failed to suspend process\n"
+      "    1: EPERM: Operation not permitted\n";
+  for (const char* behind : {"", "\nStack backtrace:\n   0: py_spy::main\n   1: main\n"}) {
+    const std::string said = not_attached + behind;
+    EXPECT_EQ(WhyNoStacks(&said, true),
+              "py-spy says: EPERM: Operation not permitted; docker run --cap-add SYS_PTRACE or "
+              "sysctl kernel.yama.ptrace_scope=0 would allow it");
+  }
 }
 
 }  // namespace
