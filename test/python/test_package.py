@@ -37,6 +37,50 @@ def test_an_older_pytorch_is_refused_in_one_sentence(tmp_path):
     assert result.output == 'horovod.torch needs PyTorch 1.10 or newer, and this one is 1.8.1\n'
 
 
+NUMPY_ALONE = """
+import sys
+import numpy
+import horovod.numpy as hvd
+hvd.init()
+total = hvd.allreduce(numpy.arange(3.0) + hvd.rank(), op=hvd.Sum)
+names = hvd.allgather_object('rank %d' % hvd.rank())
+first = hvd.broadcast_object({'step': hvd.rank() + 7}, root_rank=0)
+hvd.barrier()
+print(total.tolist(), names, first, sorted({'torch', 'tensorflow', 'jax', 'mxnet'} & set(sys.modules)))
+hvd.shutdown()
+"""
+# As one that was built for another Python or another C++ library, that lacks a library of its own, and one that takes the process along.
+BROKEN = {'undefined symbol': "raise ImportError('/x/libtorch_python.so: undefined symbol: _ZN3c106detail14torchCheckFailE')",
+          'no library': "import ctypes\nctypes.CDLL('/x/libtorch_global_deps.so')",
+          'abort': 'import os\nos.abort()'}
+
+
+def broken_frameworks(folder, how):
+    for name in ('torch', 'tensorflow', 'jax', 'mxnet'):
+        (folder / name).mkdir()
+        (folder / name / '__init__.py').write_text(BROKEN[how] + '\n')
+    return os.pathsep.join([jobs.PACKAGES, str(folder)])
+
+
+@pytest.mark.skipif(jobs.find_runtime() is None, reason='the runtime is not built')
+def test_numpy_works_beside_frameworks_that_cannot_be_imported(tmp_path):
+    """Not even one whose import ends the process is in its way: none is imported."""
+    pytest.importorskip('numpy')
+    path = broken_frameworks(tmp_path, 'abort')
+    assert run_code('import torch', PYTHONPATH=path).returncode != 0, 'it is the broken one'
+    (tmp_path / 'train.py').write_text(NUMPY_ALONE)
+    result = jobs.run([jobs.find_hvdrun(), '-np', '2', '--prefix', '', sys.executable, str(tmp_path / 'train.py')], 60, PYTHONPATH=path)
+    assert result.returncode == 0, str(result)
+    assert result.output.splitlines() == ["[1.0, 3.0, 5.0] ['rank 0', 'rank 1'] {'step': 7} []"] * 2, str(result)
+
+
+@pytest.mark.parametrize('how, reason', [('undefined symbol', 'undefined symbol: _ZN3c106detail14torchCheckFailE'),
+                                         ('no library', '/x/libtorch_global_deps.so: cannot open shared object file')])
+def test_a_pytorch_that_cannot_be_imported_says_its_own_reason(tmp_path, how, reason):
+    result = run_code('import horovod.torch', PYTHONPATH=broken_frameworks(tmp_path, how))
+    assert result.returncode == 1 and reason in result.output.splitlines()[-1], str(result)
+
+
 def test_file_that_is_no_library_is_one_sentence(tmp_path):
     path = tmp_path / 'libhvd.so'
     path.write_text('nothing')
