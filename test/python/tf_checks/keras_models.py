@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+import zipfile
 
 import checks
 import numpy as np
@@ -192,6 +193,10 @@ def check_models_are_saved_and_loaded():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'model.keras')
         model.save(path)
+        if zipfile.is_zipfile(path):  # else of an older Keras
+            with zipfile.ZipFile(path) as file:
+                assert b'horovod' not in file.read('config.json'), 'it is opened where there is none'
+        assert keras.models.load_model(path, compile=False).predict(X[:2], verbose=0).shape[0] == 2
         unwrapped = keras.models.load_model(path)
         assert not hasattr(unwrapped.optimizer, '_hvd')
         loaded = hvd.load_model(path)
