@@ -211,6 +211,20 @@ def test_the_discovery_script_for_pods_names_those_that_kubectl_names(programs, 
     assert [line.strip() for line in planned.stdout.splitlines()[:3]] == ["16 ranks on 2 hosts:", "train-0: ranks 0-7", "train-1: ranks 8-15"], planned.stdout
 
 
+@pytest.mark.parametrize("nodes", [4, 1])
+def test_the_steps_of_srun_are_those_of_the_page(nodes, run, programs, tmp_path):
+    """One for all nodes, and one for a node alone."""
+    shown = only([line for line in lines_of_shell(page("slurm")) if line.startswith(f"srun --nodes={nodes} ")])
+    names = ",".join(f"node{number}" for number in range(1, nodes + 1))
+    shown = re.sub(r"--nodelist=\S+", f"--nodelist={names}", shown).removesuffix(" sh -c '...'")
+    env = programs(srun=f"#!/bin/sh\necho \"srun $*\" | head -n 1 >> {tmp_path}/asked\nexit 1\n")
+    asked = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": names, "SLURM_NTASKS": str(nodes), "SLURM_TASKS_PER_NODE": f"1(x{nodes})", "PATH": env["PATH"]}
+    assert run("true", env=asked).code == 1
+    step = (tmp_path / "asked").read_text().splitlines()[0]
+    assert step.startswith(shown.removesuffix(" ...")) and " sh -c " in step, step
+    assert shown.endswith(" ...") or step.startswith(f"{shown} sh -c "), step
+
+
 # ---- Apptainer
 
 
