@@ -232,7 +232,7 @@ def test_the_steps_of_srun_are_those_of_the_page(nodes, run, programs, tmp_path)
 APPTAINER = """#!/bin/bash
 [[ $1 == exec ]] || exit 255
 shift
-binds=(/dev /etc /proc /sys /tmp /usr "$HOME" "$PWD")
+binds=(/dev /etc /proc /sys /tmp /usr "$HOME" "$PWD" PYTHON)
 while [[ $1 == -* ]]; do
   case $1 in
     --nv) shift ;;
@@ -247,6 +247,7 @@ enter='mount -t tmpfs image /mnt && cd /mnt && ln -s usr/bin usr/lib usr/lib64 u
   exec chroot . env -C "$PWD_OUTSIDE" "${@:2+$1}"'
 PWD_OUTSIDE=$PWD exec unshare --user --map-current-user --keep-caps --mount bash -c "$enter" bash ${#binds[@]} "${binds[@]}" "$@"
 """
+PYTHON = " ".join(shlex.quote(prefix) for prefix in {sys.prefix, sys.base_prefix} if not prefix.startswith("/usr"))  # is part of the image
 IN_A_CONTAINER = """
 import os
 import horovod.numpy as hvd
@@ -278,7 +279,7 @@ def apptainer(programs, tmp_path):
     if subprocess.run(works, capture_output=True).returncode:
         pytest.skip("this user may make no namespaces")
     assert "`--bind /opt/hvdrun`, where hvdrun is installed" in page("containers")
-    env = programs(apptainer=APPTAINER, python=f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    env = programs(apptainer=APPTAINER.replace(" PYTHON)", f" {PYTHON})"), python=f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (tmp_path / "image.sif").touch()
     (tmp_path / "train.py").write_text(IN_A_CONTAINER)
     env["USER_NAMESPACE_OUTSIDE"] = os.readlink("/proc/self/ns/user")
