@@ -944,7 +944,9 @@ std::span<const Row> SettingRows() {
        .max = 86'400,
        .example = "60",
        .what = "the time to start",
-       .doc = "time limit for a host until its agent answers; 0: the default",
+       .doc =
+           "time limit for a host until its agent answers; in a pod the default allows 600 s for "
+           "its name and as long for its sshd; 0: the default",
        .zero_means_unset = true,
        .verbs = For::kBoth,
        .target = &Settings::start_timeout_seconds},

@@ -46,7 +46,7 @@ int DoctorVerb(const std::vector<std::string>& args) {
   if (hosts->empty())
     return UsageError(
         InvalidArgument("the discovery script names no host now; there is nothing to examine"));
-  Result<NetworkSettings> network = ReadNetwork(settings, NamesComeLate(settings));
+  Result<NetworkSettings> network = ReadNetwork(settings, HostsComeLate(settings));
   if (!network.ok()) return UsageError(network.status());
 
   DoctorOptions options;

@@ -65,7 +65,7 @@ void PrintNotes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) WriteAll(STDERR_FILENO, "hvdrun: " + note + "\n");
 }
 
-bool NamesComeLate(const Settings& settings) {
+bool HostsComeLate(const Settings& settings) {
   if (settings.launcher == RemoteLauncher::kNodes) return true;
   for (const char* variable :
        {"KUBERNETES_SERVICE_HOST", "K_MPI_JOB_ROLE", "HVD_NODES", "PET_NNODES"}) {

@@ -207,7 +207,7 @@ Status ReadJob(const ParsedCommandLine& parsed, const DetachedJob* detached,
   Result<std::vector<std::string>> given = GivenEnvironment(options.settings);
   if (!given.ok()) return given.status();
   options.given_environment = std::move(*given);
-  Result<NetworkSettings> network = ReadNetwork(options.settings, NamesComeLate(options.settings));
+  Result<NetworkSettings> network = ReadNetwork(options.settings, HostsComeLate(options.settings));
   if (!network.ok()) return network.status();
   options.stage_limits = network->stage_limits;
   options.interfaces = std::move(network->interfaces);
@@ -302,6 +302,7 @@ int RunElastic(DriverOptions options, const DetachedJob* detached, const NodePar
   SettingsChannelFactory channels(
       {}, options.settings, options.job_id, OwnPath(),
       {options.interfaces, options.first_port, options.last_port, nodes.waiting});
+  if (HostsComeLate(options.settings)) channels.WaitForServers();
   Result<HostWatchMaker> watch = HostWatchOf(options.settings, channels.family());
   if (!watch.ok()) return UsageError(watch.status());
   if (detached != nullptr) {
@@ -347,6 +348,7 @@ int Run(const ParsedCommandLine& parsed, const DetachedJob* detached, const Node
   SettingsChannelFactory channels(
       options.named_hosts, options.settings, options.job_id, OwnPath(),
       {options.interfaces, options.first_port, options.last_port, nodes.waiting});
+  if (HostsComeLate(options.settings)) channels.WaitForServers();
   const Result<LauncherMaker> launcher = RankLauncherFor(options, channels.family());
   if (!launcher.ok()) return UsageError(launcher.status());
   BeginSuccessionIfPossible(detached, options, channels);

@@ -169,8 +169,8 @@ std::string MpirunOnPath();
 Result<LauncherMaker> RankLauncherFor(const DriverOptions& options,
                                       const std::shared_ptr<LocalFamily>& family);
 
-// Whether this is a pod: names of other pods resolve only once they start (hosts.cc).
-bool NamesComeLate(const Settings& settings);
+// Whether this is a pod: other pods have names, and an SSH server, only once they start (hosts.cc).
+bool HostsComeLate(const Settings& settings);
 
 // The file of -i must exist: ssh would fall back on other keys than the one the user named
 // (hosts.cc).

@@ -31,6 +31,9 @@ struct ChannelEnd {
   bool may_pass = false;  // transient: nothing was started there, and a retry may succeed
   // The agent was killed by a signal, so cleanup may be missing.
   bool killed = false;
+  // Why no server answers at its address, "the connection was refused"; "": one does, or no address
+  // was tried.
+  std::string no_answer = {};
 };
 
 class ChannelObserver {

@@ -1,12 +1,13 @@
 #include "launcher/channels/retrying_channel.h"
 
+#include <algorithm>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "launcher/channels/unresolved_name.h"
+#include "launcher/channels/late_host.h"
 
 namespace hvd {
 namespace {
@@ -20,8 +21,12 @@ constexpr auto kComesFurther = std::chrono::seconds(1);
 class RetryingChannel::Tries final : public ChannelObserver,
                                      public std::enable_shared_from_this<Tries> {
  public:
-  Tries(asio::io_context& io, MakeChannel make)
-      : io_(io), make_(std::move(make)), pause_(io), further_(io) {}
+  Tries(asio::io_context& io, MakeChannel make, bool servers_come_late)
+      : io_(io),
+        make_(std::move(make)),
+        servers_come_late_(servers_come_late),
+        pause_(io),
+        further_(io) {}
 
   void Open(ChannelObserver& observer) {
     observer_ = &observer;
@@ -53,7 +58,7 @@ class RetryingChannel::Tries final : public ChannelObserver,
   }
 
   void OnStage(ChannelStage stage) override {
-    const bool early = stage <= ChannelStage::kConnect;
+    const bool early = stage <= ChannelStage::kKeyExchange;
     if (early && tries_ > 0 && !came_further_) {
       held_ = stage;
       return;
@@ -78,11 +83,15 @@ class RetryingChannel::Tries final : public ChannelObserver,
     if (observer_ != nullptr && tries_ == 0) observer_->OnNote(text);
   }
   void OnEnd(const ChannelEnd& end) override {
-    if (!end.may_pass || closed_ || heard_ || observer_ == nullptr) return EndLater(end);
+    if (!MayRetry(end, servers_come_late_) || closed_ || heard_ || observer_ == nullptr)
+      return EndLater(end);
     further_.cancel();
-    observer_->OnTrouble(end);
+    // A connection that is closed before the server's first word is as good as none.
+    ChannelEnd trouble = end;
+    if (!end.no_answer.empty()) trouble.stage = std::min(end.stage, ChannelStage::kConnect);
+    observer_->OnTrouble(trouble);
     if (over_) return;
-    pause_.expires_after(PauseBeforeResolving(++tries_));
+    pause_.expires_after(PauseBeforeRetry(++tries_));
     pause_.async_wait([self = shared_from_this()](const asio::error_code& error) {
       if (!error && !self->over_ && !self->closed_) self->OpenNext();
     });
@@ -133,6 +142,7 @@ class RetryingChannel::Tries final : public ChannelObserver,
 
   asio::io_context& io_;
   MakeChannel make_;
+  const bool servers_come_late_;
   asio::steady_timer pause_, further_;
   ChannelObserver* observer_ = nullptr;
   std::unique_ptr<HostChannel> inner_;  // null between two tries
@@ -146,8 +156,8 @@ class RetryingChannel::Tries final : public ChannelObserver,
   bool want_writable_ = false;
 };
 
-RetryingChannel::RetryingChannel(asio::io_context& io, MakeChannel make)
-    : tries_(std::make_shared<Tries>(io, std::move(make))) {}
+RetryingChannel::RetryingChannel(asio::io_context& io, MakeChannel make, bool servers_come_late)
+    : tries_(std::make_shared<Tries>(io, std::move(make), servers_come_late)) {}
 
 RetryingChannel::~RetryingChannel() { tries_->Forget(); }
 

@@ -1,7 +1,7 @@
-// RetryingChannel: a channel to a host whose name may not be known yet: one that ends for a
-// transient reason (ChannelEnd::may_pass) is replaced by a new one until the owner closes or kills
-// it. The owner gets each such end by OnTrouble, and sets the limits. Bytes written before the
-// host's first one are rewritten. One thread, that of the io_context.
+// RetryingChannel: a channel to a host that may not be there yet: one that ends for a transient
+// reason (late_host.h) is replaced by a new one until the owner closes or kills it. The owner gets
+// each such end by OnTrouble, and sets the limits. Bytes written before the host's first one are
+// rewritten. One thread, that of the io_context.
 #ifndef HVD_LAUNCHER_CHANNELS_RETRYING_CHANNEL_H_
 #define HVD_LAUNCHER_CHANNELS_RETRYING_CHANNEL_H_
 
@@ -17,7 +17,8 @@ class RetryingChannel final : public HostChannel {
  public:
   using MakeChannel = std::function<std::unique_ptr<HostChannel>()>;
 
-  RetryingChannel(asio::io_context& io, MakeChannel make);
+  // `servers_come_late`: also while no server answers at the host's address.
+  RetryingChannel(asio::io_context& io, MakeChannel make, bool servers_come_late = false);
   ~RetryingChannel() override;
 
   void Open(ChannelObserver& observer) override;

@@ -10,7 +10,7 @@
 
 #include "configs/message_text.h"
 #include "launcher/channels/command_end.h"
-#include "launcher/channels/unresolved_name.h"
+#include "launcher/channels/late_host.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
@@ -88,6 +88,8 @@ constexpr ErrorMeaning kMeanings[] = {
     {"kex_exchange_identification", ChannelStage::kKeyExchange,
      "it closed the connection before it said who it is",
      "is it an SSH server, and does it take so many logins at once (MaxStartups)?"},
+    {"Connection reset by peer", ChannelStage::kConnect,
+     "it closed the connection before it said who it is", "is it an SSH server?"},
     {"Bad configuration option", ChannelStage::kResolve,
      "ssh does not understand its configuration",
      "look at the line that it names, in ~/.ssh/config"},
@@ -143,6 +145,17 @@ std::string_view UnresolvedName(std::string_view printed) {
   return name.substr(0, name.find(": "));
 }
 
+// Why no server answers, as ChannelEnd::no_answer. One that has said something is there.
+std::string NoAnswer(const ErrorMeaning& meaning, const std::string& printed) {
+  if (printed.find("Read from remote host") != std::string::npos) return "";
+  const bool closes = printed.find("Connection closed") != std::string::npos ||
+                      printed.find("Connection reset") != std::string::npos ||
+                      printed.find("Broken pipe") != std::string::npos;
+  const bool silent = meaning.stage == ChannelStage::kConnect ||
+                      (meaning.stage == ChannelStage::kKeyExchange && closes);
+  return silent ? meaning.reason : "";
+}
+
 }  // namespace
 
 ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
@@ -162,7 +175,7 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
     bool may_pass =
         meaning.stage == ChannelStage::kResolve && MayResolveLater(UnresolvedName(end.printed));
     return {meaning.stage, std::string(meaning.reason) + "; " + Filled(meaning.advice, host),
-            may_pass};
+            may_pass, /*killed=*/false, NoAnswer(meaning, end.printed)};
   }
   return {ChannelStage::kConnect,
           "ssh failed: " + LastOutput(end.printed) + "; try it by hand: ssh -v " + LoginText(host)};

@@ -18,6 +18,8 @@ struct SshHost {
   uint16_t port = 0;          // 0: likewise
   std::string identity_file;  // "": likewise
   std::string config_file;    // "": the user's and the system's
+  // Limit of an attempt to connect by libssh2, unless the configuration has one; 0: none.
+  uint32_t connect_seconds = 0;
 };
 
 // `accept_new_keys` false: as configured.

@@ -71,8 +71,8 @@ class Doctor final : public AgentConnectionObserver {
     examination_.Entered(host, stage, SteadyNow());
     GoOn();
   }
-  void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) override {
-    examination_.Troubled(host, stage, reason, SteadyNow());
+  void OnHostTrouble(uint32_t host, const HostTrouble& trouble) override {
+    examination_.Troubled(host, trouble, SteadyNow());
     GoOn();
   }
   void OnHostNote(uint32_t, const std::string&) override {}

@@ -40,10 +40,9 @@ void Examination::Entered(uint32_t host, HostStage stage, TimePoint now) {
   if (hosts_.IsConnecting(host)) hosts_.Enter(host, stage, now);
 }
 
-void Examination::Troubled(uint32_t host, HostStage stage, const std::string& reason,
-                           TimePoint now) {
+void Examination::Troubled(uint32_t host, const HostTrouble& trouble, TimePoint now) {
   now_ = now;
-  if (hosts_.IsConnecting(host)) hosts_.Trouble(host, stage, reason);
+  if (hosts_.IsConnecting(host)) hosts_.Trouble(host, trouble, now);
 }
 
 void Examination::Receive(uint32_t host, const ToDriver& message, TimePoint now) {

@@ -57,7 +57,7 @@ class Examination {
 
   void Begin(TimePoint now);
   void Entered(uint32_t host, HostStage stage, TimePoint now);
-  void Troubled(uint32_t host, HostStage stage, const std::string& reason, TimePoint now);
+  void Troubled(uint32_t host, const HostTrouble& trouble, TimePoint now);
   void Receive(uint32_t host, const ToDriver& message, TimePoint now);
   // `reason` as in AgentConnectionObserver.
   void Ended(uint32_t host, const std::string& reason, TimePoint now);

@@ -15,9 +15,9 @@ void ExaminedHosts::Enter(uint32_t host, HostStage stage, TimePoint now) {
   report_.hosts[host].stage = stage;
 }
 
-void ExaminedHosts::Trouble(uint32_t host, HostStage stage, const std::string& reason) {
-  stages_.Trouble(host, stage, reason);
-  report_.hosts[host].stage = stage;
+void ExaminedHosts::Trouble(uint32_t host, const HostTrouble& trouble, TimePoint now) {
+  stages_.Trouble(host, trouble, now);
+  report_.hosts[host].stage = trouble.stage;
 }
 
 void ExaminedHosts::Fail(uint32_t host, const std::string& trouble, TimePoint now) {

@@ -73,7 +73,7 @@ class ExaminedHosts {
 
   // The host entered this stage; an attempt in this stage failed.
   void Enter(uint32_t host, HostStage stage, TimePoint now);
-  void Trouble(uint32_t host, HostStage stage, const std::string& reason);
+  void Trouble(uint32_t host, const HostTrouble& trouble, TimePoint now);
   void Fail(uint32_t host, const std::string& trouble, TimePoint now);
   // Fails hosts that are too slow, and gives up late answers.
   void Expire(TimePoint now);

@@ -85,8 +85,8 @@ class Driver final : public AgentConnectionObserver {
   void OnHostStage(uint32_t host, HostStage stage) override {
     events_.Push(HostEntered{host, stage});
   }
-  void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) override {
-    events_.Push(HostTroubled{host, stage, reason});
+  void OnHostTrouble(uint32_t host, const HostTrouble& trouble) override {
+    events_.Push(HostTroubled{host, trouble});
   }
   void OnHostNote(uint32_t host, const std::string& text) override { log_.VerboseHost(host, text); }
   void OnOutput(uint32_t host, const WorkerOutputView& output, size_t message_bytes) override;

@@ -23,7 +23,7 @@ constexpr Duration kLatePods = std::chrono::minutes(10);
 constexpr double kStartSeconds = 30;  // the default of --start-timeout
 
 // An agent that was started greets within the start timeout, unless a limit is set for that stage.
-Result<StageLimits> LimitsOf(const Settings& settings, bool names_come_late) {
+Result<StageLimits> LimitsOf(const Settings& settings, bool hosts_come_late) {
   Result<StageLimits> limits = StageLimits::Parse(settings.stage_timeouts);
   if (!limits.ok()) return limits;
   const auto is_set = [&](const char* stage) {
@@ -32,9 +32,9 @@ Result<StageLimits> LimitsOf(const Settings& settings, bool names_come_late) {
   const auto start = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(settings.start_timeout_seconds));
   const Duration late = settings.start_timeout_seconds == kStartSeconds ? kLatePods : start;
-  if (!names_come_late && !is_set("resolve=")) limits->unknown_name = kUnknownName;
-  if (names_come_late && !is_set("resolve=")) limits->at(HostStage::kResolve) = late;
-  if (names_come_late && !is_set("connect=")) limits->at(HostStage::kConnect) = late;
+  if (!hosts_come_late && !is_set("resolve=")) limits->unknown_name = kUnknownName;
+  if (hosts_come_late && !is_set("resolve=")) limits->at(HostStage::kResolve) = late;
+  if (hosts_come_late && !is_set("connect=")) limits->at(HostStage::kConnect) = late;
   if (!is_set("hello=")) limits->at(HostStage::kHello) = start;
   return limits;
 }
@@ -52,12 +52,12 @@ Result<PortRange> ParsePortRange(std::string_view text) {
   return PortRange{*first, *last};
 }
 
-Result<NetworkSettings> ReadNetwork(const Settings& settings, bool names_come_late) {
+Result<NetworkSettings> ReadNetwork(const Settings& settings, bool hosts_come_late) {
   NetworkSettings network;
   Result<PortRange> ports = ParsePortRange(settings.port_range);
   if (!ports.ok()) return ports.status();
   network.ports = *ports;
-  Result<StageLimits> limits = LimitsOf(settings, names_come_late);
+  Result<StageLimits> limits = LimitsOf(settings, hosts_come_late);
   if (!limits.ok()) return limits.status();
   network.stage_limits = *limits;
   std::istringstream names(settings.network_interfaces);

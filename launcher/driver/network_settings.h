@@ -24,9 +24,10 @@ struct NetworkSettings {
   std::vector<std::string> interfaces;  // empty: all
   PortRange ports;
 };
-// kInvalidArgument: one sentence that names the option. `names_come_late`: names may become
-// resolvable later, as those of pods do; otherwise an unknown name is taken for a misspelt one.
-Result<NetworkSettings> ReadNetwork(const Settings& settings, bool names_come_late);
+// kInvalidArgument: one sentence that names the option. `hosts_come_late`: their names may
+// become known, and their servers start, later, as those of pods do; otherwise an unknown name is
+// taken for a misspelt one.
+Result<NetworkSettings> ReadNetwork(const Settings& settings, bool hosts_come_late);
 
 }  // namespace hvd
 

@@ -100,9 +100,9 @@ void EnterStage(JobChange& change, const HostEntered& event) {
 void NoteTrouble(JobChange& change, const HostTroubled& event) {
   if (change.state.phase != JobPhase::kOpening && !change.MayReplace()) return;
   const bool known = change.state.stages.tried_again(event.host);
-  change.state.stages.Trouble(event.host, event.stage, event.reason);
+  change.state.stages.Trouble(event.host, event.trouble, change.now);
   if (known) return;
-  change.SetReason("host " + change.state.plan.hosts[event.host] + ": " + event.reason +
+  change.SetReason("host " + change.state.plan.hosts[event.host] + ": " + event.trouble.reason +
                    "; it is tried again");
 }
 

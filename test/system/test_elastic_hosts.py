@@ -128,6 +128,22 @@ class ConfigMap:
         return self.folder / "discover_hosts.sh"
 
 
+def test_a_pod_whose_sshd_comes_late_joins_a_job_that_has_begun_without_it(train, rig, monkeypatch):
+    """It is no failed host, which would count against it."""
+    monkeypatch.setenv("K_MPI_JOB_ROLE", "launcher")
+    rig.hosts[1].filter("tcp dport 22 reject with tcp reset")
+    try:
+        training = train("-np", 2, "--max-np", 4, "--start-timeout", 600)
+        first = await_ranks(training, 2, 2, rig.hosts[0])
+        wait_until("the line that names it", lambda: "waiting for hosts: hvd2: no sshd yet for 2 s" in training.text(), told=training.text)
+    finally:
+        rig.hosts[1].filter()
+    await_ranks(training, 4, 2, rig.hosts[1])
+    assert first <= await_ranks(training, 4, 2, rig.hosts[0]), "the ranks that began go on"
+    finish(training, rig)
+    assert "cannot be used" not in training.text(), training.text()
+
+
 @pytest.mark.soak
 def test_pods_come_and_go_as_the_script_of_the_operator_says(train, rig, tmp_path, monkeypatch):
     monkeypatch.setenv("K_MPI_JOB_ROLE", "launcher")

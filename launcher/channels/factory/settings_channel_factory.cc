@@ -160,7 +160,7 @@ HostTransport SettingsChannelFactory::MakeRemote(asio::io_context& io, uint32_t 
     return run_there(RemoteAgentCommand(agent));
   };
   HostTransport transport;
-  transport.channel = std::make_unique<RetryingChannel>(io, reach);
+  transport.channel = std::make_unique<RetryingChannel>(io, reach, servers_come_late_);
   transport.greeting = AgentGreeting(agent_id);
   transport.bundles = Bundles(io);
   transport.side_command = [run_there, agent_id](SideCommand command, const AgentPath& there) {
@@ -182,8 +182,11 @@ std::unique_ptr<HostChannel> SettingsChannelFactory::RunThere(asio::io_context& 
   auto by_program = [this, &io, host, command](const SshHost&, const std::string&) {
     return RunBySshProgram(io, host, command);
   };
+  SshHost target = SshHostOf(hosts_[host], settings_);
+  // The next attempt asks for the name again: a pod may get another address.
+  if (servers_come_late_) target.connect_seconds = kConnectSeconds;
   return std::make_unique<AnySshChannel>(
-      hub, SshHostOf(hosts_[host], settings_), command,
+      hub, target, command,
       accept_new_keys_ ? UnknownHostKeys::kAccept : UnknownHostKeys::kAsConfigured, by_program);
 }
 

@@ -63,6 +63,9 @@ class SettingsChannelFactory final : public ChannelFactory {
   // agent is already running.
   void FindLocalAgents(uint32_t end) { found_local_agents_ = end; }
 
+  // From now on a remote host at which no SSH server answers is retried: it may start later.
+  void WaitForServers() { servers_come_late_ = true; }
+
   // The child processes of this process, to share with other parts that fork.
   const std::shared_ptr<LocalFamily>& family() const { return family_; }
 
@@ -97,6 +100,7 @@ class SettingsChannelFactory final : public ChannelFactory {
   RemoteAgent remote_agent_;  // set with the first remote host
   bool prepared_ = false;
   uint32_t found_local_agents_ = 0;
+  bool servers_come_late_ = false;
   const DialHints dial_;
   const SteadyClock clock_;
   const std::shared_ptr<LocalFamily> family_ = std::make_shared<LocalFamily>();

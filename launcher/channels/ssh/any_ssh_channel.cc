@@ -75,6 +75,8 @@ class AnySshChannel::Choice final : public ChannelObserver,
     SshFacts facts = LookUpFacts(*config, hub_->known_hosts().Of(*config));
     SshChoice choice = ChooseSshMethod(*config, facts);
     if (choice.method == SshMethod::kSshProgram) return OpenProgram(choice.why);
+    if (!config->connect_timeout_s && host_.connect_seconds > 0)
+      config->connect_timeout_s = host_.connect_seconds;
     SshRequest request{std::move(*config), host_.config_file, command_, unknown_keys_};
     auto channel = std::make_unique<SshChannel>(hub_, std::move(request));
     libssh2_ = channel.get();

@@ -184,7 +184,10 @@ asio::awaitable<bool> SshChannel::Connection::Reach() {
     std::string opening = session_->opening();
     Detach();
     std::optional<Duration> delay = patience.OnRefusal(wait_->Now(), hub_->Chance());
-    if (!delay) co_return Fail(Refused(place(), opening, patience.refusals()));
+    if (!delay) {
+      if (opening.empty()) dialer_.NoteSilence();
+      co_return Fail(Refused(place(), opening, patience.refusals()));
+    }
     co_await wait_->Pause(*delay);
     if (wait_->aborted()) co_return false;
   }
@@ -431,11 +434,11 @@ asio::awaitable<void> SshChannel::Connection::Finish() {
   co_await wait_->WaitFor([this] { return !dialer_.proxy_running(); }, TimePoint::max());
   over_ = true;
   // Runs after what the pumps' handlers have queued.
-  asio::post(hub_->io(),
-             [self = shared_from_this(),
-              end = ChannelEnd{wait_->stage(), wait_->reason(), dialer_.may_pass(), killed_}] {
-               if (self->observer_ != nullptr) self->observer_->OnEnd(end);
-             });
+  asio::post(hub_->io(), [self = shared_from_this(),
+                          end = ChannelEnd{wait_->stage(), wait_->reason(), dialer_.may_pass(),
+                                           killed_, dialer_.no_answer()}] {
+    if (self->observer_ != nullptr) self->observer_->OnEnd(end);
+  });
 }
 
 // ---- SshChannel

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <utility>
 
-#include "launcher/channels/unresolved_name.h"
+#include "launcher/channels/late_host.h"
 #include "runtime/base/text/format.h"
 #include "runtime/net/tcp_socket.h"
 
@@ -71,9 +71,14 @@ asio::awaitable<UniqueFd> SshDialer::Connect() {
     UniqueFd socket = co_await ConnectOnce(&failures);
     if (socket.valid() || wait_->aborted()) co_return socket;
   }
+  for (const ConnectFailure& failure : failures) {
+    if (no_answer_.empty()) no_answer_ = NoAnswerText(failure.error);
+  }
   wait_->Fail(CannotConnect(failures));
   co_return UniqueFd();
 }
+
+void SshDialer::NoteSilence() { no_answer_ = NoAnswerText(ECONNRESET); }
 
 asio::awaitable<UniqueFd> SshDialer::ConnectOnce(std::vector<ConnectFailure>* failures) {
   for (const FoundAddress& address : addresses_) {

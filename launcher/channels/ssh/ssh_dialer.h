@@ -41,6 +41,10 @@ class SshDialer {
   const SshPlace& place() const { return place_; }
   // The name may resolve later.
   bool may_pass() const { return may_pass_; }
+  // As ChannelEnd::no_answer.
+  const std::string& no_answer() const { return no_answer_; }
+  // The server closed each connection before it said a word.
+  void NoteSilence();
   // Stores the proxy's stderr in place(). `over`: the stream has ended; waits briefly for the
   // proxy's explanation.
   asio::awaitable<void> ReceiveProxy(bool over);
@@ -58,6 +62,7 @@ class SshDialer {
   const std::shared_ptr<StageWait> wait_;
   SshPlace place_;
   bool may_pass_ = false;
+  std::string no_answer_;
   std::vector<FoundAddress> addresses_;
   std::optional<HandshakeGate::Ticket> ticket_;
   std::string gate_;

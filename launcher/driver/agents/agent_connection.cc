@@ -52,7 +52,9 @@ struct AgentConnection::Connection final : ChannelObserver {
     if (this == line.connection_.get()) line.Flush();
   }
   void OnTrouble(const ChannelEnd& so_far) override {
-    if (!resuming) line.observer_.OnHostTrouble(line.host_, StageOf(so_far.stage), so_far.reason);
+    if (!resuming)
+      line.observer_.OnHostTrouble(line.host_,
+                                   {StageOf(so_far.stage), so_far.reason, so_far.no_answer});
   }
   void OnNote(const std::string& text) override { line.observer_.OnHostNote(line.host_, text); }
   void OnEnd(const ChannelEnd& end) override { line.OnEnd(*this, end); }

@@ -47,8 +47,7 @@ class AgentConnectionObserver {
  public:
   virtual ~AgentConnectionObserver() = default;
   virtual void OnHostStage(uint32_t host, HostStage stage) = 0;
-  // An attempt failed in this stage and is retried; `reason` is why it failed.
-  virtual void OnHostTrouble(uint32_t host, HostStage stage, const std::string& reason) = 0;
+  virtual void OnHostTrouble(uint32_t host, const HostTrouble& trouble) = 0;
   // How the host is reached, for --verbose.
   virtual void OnHostNote(uint32_t host, const std::string& text) = 0;
   // A worker's output, which used `message_bytes` of the stream's credit. The view is valid during

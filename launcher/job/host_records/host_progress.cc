@@ -10,21 +10,29 @@ namespace hvd {
 void HostProgress::Enter(HostStage stage, TimePoint now) {
   if (failed()) return;
   const bool moves = stage == HostStage::kBundle && stage_ == stage;
-  const bool tries = !trouble_.empty() && stage <= HostStage::kConnect;
+  const bool tries = troubled() && stage <= HostStage::kKeyExchange;
   const bool again = moves || tries;
-  if (!tries) trouble_.clear();
+  if (!tries) trouble_ = {};
   stage_ = stage;
-  since_ = now;
-  if (!again) {
-    began_ = now;
-    named_ = false;
-  }
+  since_ = tries && stage == trouble_.stage ? began_ : now;
+  if (!again) Restart(now);
 }
 
-void HostProgress::Trouble(HostStage stage, std::string reason) {
+void HostProgress::Restart(TimePoint now) {
+  began_ = now;
+  named_after_ = {};
+}
+
+void HostProgress::Trouble(HostTrouble trouble, TimePoint now) {
   if (failed()) return;
-  trouble_ = std::move(reason);
-  stage_ = troubled_in_ = stage;
+  if (!troubled()) {
+    furthest_ = trouble.stage;
+  } else if (trouble.stage > furthest_) {
+    furthest_ = trouble.stage;
+    Restart(now);
+  }
+  trouble_ = std::move(trouble);
+  stage_ = trouble_.stage;
   since_ = began_;
 }
 
@@ -40,7 +48,11 @@ void HostProgress::Shift(Duration away) {
   began_ += away;
 }
 
+// How long after its beginning it is to be named next.
 Duration HostProgress::SlowAfter() const {
+  constexpr Duration kNever = std::chrono::hours(24 * 365);
+  if (named_after_ > Duration::zero())
+    return tried_again() ? (named_after_ / kStillTroubled + 1) * kStillTroubled : kNever;
   if (tried_again()) return kTroubled;
   return stage_ == HostStage::kBundle ? kSending : kSlow;
 }
@@ -48,7 +60,7 @@ Duration HostProgress::SlowAfter() const {
 TimePoint HostProgress::NextDue(Duration limit) const {
   if (!InFlight(stage_)) return TimePoint::max();
   const TimePoint over = since_ + limit;
-  return named_ ? over : std::min(over, began_ + SlowAfter());
+  return std::min(over, began_ + SlowAfter());
 }
 
 bool HostProgress::IsOver(Duration limit, TimePoint now) const {
@@ -56,22 +68,23 @@ bool HostProgress::IsOver(Duration limit, TimePoint now) const {
 }
 
 bool HostProgress::IsSlow(TimePoint now) const {
-  return InFlight(stage_) && !named_ && now >= began_ + SlowAfter();
+  return InFlight(stage_) && now >= began_ + SlowAfter();
 }
 
 std::string HostProgress::PopSlow() {
-  named_ = true;
+  named_after_ = SlowAfter();
   if (stage_ == HostStage::kBundle) return "";
-  const bool unresolved = tried_again() && stage_ == HostStage::kResolve;
-  return (unresolved ? "no DNS answer yet" : StageText(stage_)) + std::string(" for ") +
-         SecondsText(SlowAfter());
+  const std::string waited = " for " + SecondsText(named_after_);
+  if (!tried_again()) return StageText(stage_) + waited;
+  if (!trouble_.no_answer.empty()) return "no sshd yet" + waited + ": " + trouble_.no_answer;
+  return (stage_ == HostStage::kResolve ? "no DNS answer yet" : StageText(stage_)) + waited;
 }
 
 std::string HostProgress::OverText(Duration limit) const {
   const StageTexts& words = TextsOf(stage_);
   const std::string seconds = SecondsText(limit);
   const std::string what = tried_again()
-                               ? trouble_ + "; it was tried again for " + seconds + ", and"
+                               ? trouble_.reason + "; it was tried again for " + seconds + ", and"
                                : "it took longer than " + seconds + "; " + words.advice;
   return what + " --stage-timeouts " + words.name + "=N allows more seconds";
 }

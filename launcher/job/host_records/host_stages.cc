@@ -81,9 +81,9 @@ void HostStages::Enter(uint32_t host, HostStage stage, TimePoint now) {
   NoteMove(host, from);
 }
 
-void HostStages::Trouble(uint32_t host, HostStage stage, std::string reason) {
-  const HostStage from = this->stage(host);
-  hosts_[host].progress.Trouble(stage, std::move(reason));
+void HostStages::Trouble(uint32_t host, HostTrouble trouble, TimePoint now) {
+  const HostStage from = stage(host);
+  hosts_[host].progress.Trouble(std::move(trouble), now);
   NoteMove(host, from);
 }
 

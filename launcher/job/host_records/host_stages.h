@@ -45,9 +45,8 @@ class HostStages {
   // reach others.
   void Add(TimePoint now);
   void Enter(uint32_t host, HostStage stage, TimePoint now);
-  // An attempt in this stage failed for this reason and is retried. The limit counts from the first
-  // attempt.
-  void Trouble(uint32_t host, HostStage stage, std::string reason);
+  // An attempt failed and is retried. The limit counts from the first attempt.
+  void Trouble(uint32_t host, HostTrouble trouble, TimePoint now);
   // `reason` is a sentence without the host's name and the stage.
   void Fail(uint32_t host, std::string reason, TimePoint now);
   // Excludes this much time, in which hvdrun was stopped.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "launcher/channels/host_channel.h"
 #include "runtime/base/clock.h"
@@ -26,6 +27,14 @@ enum class HostStage : uint8_t {
   kFailed,  // never left again
 };
 inline constexpr size_t kHostStages = static_cast<size_t>(HostStage::kThere);  // with a limit
+
+// An attempt to reach a host failed in this stage and is retried.
+struct HostTrouble {
+  HostStage stage = HostStage::kResolve;
+  std::string reason;  // a sentence without the host's name
+  std::string no_answer =
+      {};  // why no server answers there, "the connection was refused"; "": one does
+};
 
 struct StageTexts {
   const char* name;  // as --stage-timeouts says it

@@ -186,12 +186,9 @@ struct JobState {
 
 // ---- events
 
-// An attempt to reach the host failed and is retried; `reason` is a sentence without the host's
-// name.
 struct HostTroubled {
   uint32_t host = 0;
-  HostStage stage = HostStage::kResolve;
-  std::string reason;
+  HostTrouble trouble;
 };
 struct HostEntered {
   uint32_t host = 0;

@@ -83,7 +83,7 @@ struct Heard final : AgentConnectionObserver {
   }
   void OnMessage(uint32_t, ToDriver) override {}
   void OnReadOver(uint32_t) override {}
-  void OnHostTrouble(uint32_t, HostStage, const std::string&) override {}
+  void OnHostTrouble(uint32_t, const HostTrouble&) override {}
   void OnHostNote(uint32_t, const std::string&) override {}
   void OnHvdrunSkipped(uint32_t, const std::string&) override {}
   void OnHostAway(uint32_t, const std::string& reason) override { away.push_back(reason); }

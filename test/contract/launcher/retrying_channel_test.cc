@@ -74,13 +74,17 @@ struct Seen final : ChannelObserver {
   void OnWritable() override {
     if (on_writable) on_writable();
   }
-  void OnTrouble(const ChannelEnd& so_far) override { troubles.push_back(so_far.reason); }
+  void OnTrouble(const ChannelEnd& so_far) override {
+    troubles.push_back(so_far.reason);
+    troubled_in = so_far.stage;
+  }
   void OnEnd(const ChannelEnd& the_end) override {
     ++ends;
     end = the_end;
   }
   std::vector<ChannelStage> stages;
   std::vector<std::string> troubles;
+  ChannelStage troubled_in = ChannelStage::kClosed;
   std::string got;
   std::function<void()> on_writable;
   ChannelEnd end;
@@ -90,11 +94,12 @@ struct Seen final : ChannelObserver {
 class RetryingChannelTest : public ::testing::Test {
  protected:
   // Tries after the last one do as the last.
-  void Open(std::vector<Script> scripts) {
-    channel = std::make_unique<RetryingChannel>(io, [this, scripts] {
+  void Open(std::vector<Script> scripts, bool servers_come_late = false) {
+    auto make = [this, scripts] {
       const size_t number = std::min<size_t>(tries++, scripts.size() - 1);
       return std::make_unique<SimulatedTry>(io, scripts[number], &far_end.emplace_back());
-    });
+    };
+    channel = std::make_unique<RetryingChannel>(io, make, servers_come_late);
     far_end.reserve(1000);  // the channels write into it
     channel->Open(seen);
   }
@@ -164,6 +169,29 @@ TEST_F(RetryingChannelTest, AnyOtherEndIsTheEnd) {
   ASSERT_TRUE(RunUntil([&] { return seen.ends > 0; }));
   EXPECT_EQ(seen.end.reason, "refused");
   EXPECT_EQ(tries, 2u);
+}
+
+TEST_F(RetryingChannelTest, AServerThatDoesNotAnswerIsTriedAgainOnlyWhereServersComeLate) {
+  ChannelEnd refused{ChannelStage::kConnect, "refused"}, closed{ChannelStage::kKeyExchange, "shut"};
+  refused.no_answer = closed.no_answer = "none";
+  const std::vector<Script> scripts = {
+      {{ChannelStage::kConnect}, refused},
+      {{ChannelStage::kConnect, ChannelStage::kKeyExchange}, closed},
+      {{ChannelStage::kConnect, ChannelStage::kKeyExchange, ChannelStage::kHostKey},
+       ChannelEnd{ChannelStage::kHostKey, "another key"}}};
+  Open(scripts, /*servers_come_late=*/true);
+  ASSERT_TRUE(RunUntil([&] { return seen.ends > 0; }));
+  EXPECT_EQ(seen.end.reason, "another key");
+  EXPECT_THAT(seen.troubles, ElementsAre("refused", "shut"));
+  EXPECT_EQ(seen.troubled_in, ChannelStage::kConnect);
+  EXPECT_THAT(seen.stages, ElementsAre(ChannelStage::kConnect, ChannelStage::kHostKey))
+      << "a connection that is closed at once is no progress";
+  seen = Seen();
+  tries = 0;
+  Open(scripts);
+  ASSERT_TRUE(RunUntil([&] { return seen.ends > 0; }));
+  EXPECT_EQ(seen.end.reason, "refused");
+  EXPECT_EQ(tries, 1u);
 }
 
 TEST_F(RetryingChannelTest, KilledOrClosedBetweenTriesItEndsOnce) {

@@ -366,6 +366,8 @@ TEST_F(SshTest, AClosedPortIsSaid) {
   EXPECT_EQ(seen.end.stage, ChannelStage::kConnect);
   EXPECT_THAT(seen.end.reason,
               HasSubstr("127.0.0.1 port " + std::to_string(config.port) + ": Connection refused"));
+  EXPECT_FALSE(seen.end.may_pass);
+  EXPECT_EQ(seen.end.no_answer, "the connection was refused");
 }
 
 // Something that accepts one connection, says what it is told to, and holds it.

@@ -70,17 +70,19 @@ TEST(HostProgress, BytesOfHvdrunThatLeaveCountAsProgress) {
   EXPECT_TRUE(progress.IsOver(kLimit, At(35)));
 }
 
+const HostTrouble kRefused{HostStage::kConnect, "Connection refused"};
+
 TEST(HostProgress, TriesInVainHaveOneLimit) {
   HostProgress progress = OnItsWay();
   progress.Enter(HostStage::kConnect, At(5));
   EXPECT_FALSE(progress.tried_again());
-  progress.Trouble(HostStage::kConnect, "Connection refused");
+  progress.Trouble(kRefused, At(5));
   EXPECT_TRUE(progress.tried_again());
   EXPECT_EQ(progress.trouble(), "Connection refused");
   EXPECT_TRUE(progress.IsSlow(At(7))) << "in trouble it is named sooner";
   EXPECT_EQ(progress.PopSlow(), "connecting for 2 s");
   progress.Enter(HostStage::kConnect, At(14));
-  progress.Trouble(HostStage::kConnect, "Connection refused");
+  progress.Trouble(kRefused, At(5));
   EXPECT_TRUE(progress.IsOver(kLimit, At(25))) << "counted from the first try";
   EXPECT_EQ(progress.OverText(kLimit),
             "Connection refused; it was tried again for 20 s, and --stage-timeouts connect=N "
@@ -89,15 +91,42 @@ TEST(HostProgress, TriesInVainHaveOneLimit) {
 
 TEST(HostProgress, ATryThatComesFurtherForgetsTheTrouble) {
   HostProgress progress = OnItsWay();
-  progress.Trouble(HostStage::kConnect, "Connection refused");
+  progress.Trouble(kRefused, At(5));
   progress.Enter(HostStage::kLogin, At(3));
   EXPECT_FALSE(progress.tried_again());
   EXPECT_EQ(progress.trouble(), "");
 }
 
+TEST(HostProgress, AServerThatDoesNotAnswerHasItsWholeLimitOnceTheNameIsKnown) {
+  HostProgress progress = OnItsWay();
+  const HostTrouble no_name{HostStage::kResolve, "no answer"};
+  const HostTrouble refused{HostStage::kConnect, "none to 10.0.0.1", "the connection was refused"};
+  progress.Trouble(no_name, At(1));
+  EXPECT_EQ(progress.PopSlow(), "no DNS answer yet for 2 s");
+  progress.Trouble(refused, At(19));
+  EXPECT_FALSE(progress.IsOver(kLimit, At(38)));
+  EXPECT_FALSE(progress.IsSlow(At(20)));
+  EXPECT_TRUE(progress.IsSlow(At(21))) << "it is named again, with the new reason";
+  EXPECT_EQ(progress.PopSlow(), "no sshd yet for 2 s: the connection was refused");
+  progress.Trouble(no_name, At(30));
+  progress.Trouble(refused, At(35));
+  EXPECT_FALSE(progress.IsSlow(At(37))) << "to and fro is no progress";
+  EXPECT_TRUE(progress.IsOver(kLimit, At(39)));
+}
+
+TEST(HostProgress, AConnectionThatIsClosedAtOnceIsNoProgress) {
+  HostProgress progress = OnItsWay();
+  const HostTrouble closed{HostStage::kConnect, "it closed the connection", "it closed it"};
+  for (int second = 0; second < 19; ++second) {
+    progress.Enter(HostStage::kKeyExchange, At(second));
+    progress.Trouble(closed, At(second));
+  }
+  EXPECT_TRUE(progress.IsOver(kLimit, At(20)));
+}
+
 TEST(HostProgress, ANameWithoutAnAnswerIsSaidSo) {
   HostProgress progress = OnItsWay();
-  progress.Trouble(HostStage::kResolve, "no answer");
+  progress.Trouble({HostStage::kResolve, "no answer"}, At(0));
   EXPECT_EQ(progress.PopSlow(), "no DNS answer yet for 2 s");
 }
 
@@ -107,7 +136,7 @@ TEST(HostProgress, AFailureIsFinal) {
   progress.Fail("no key was accepted");
   progress.Fail("another reason");
   progress.Enter(HostStage::kReady, At(2));
-  progress.Trouble(HostStage::kConnect, "a third one");
+  progress.Trouble({HostStage::kConnect, "a third one"}, At(2));
   EXPECT_TRUE(progress.failed());
   EXPECT_EQ(progress.failed_in(), HostStage::kLogin);
   EXPECT_EQ(progress.StateText(), "logging in: no key was accepted");

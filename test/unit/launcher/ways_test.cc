@@ -92,6 +92,34 @@ TEST(ReadSshEnd, ANameMayBeKnownLaterUnlessItNeverCanBe) {
   EXPECT_FALSE(may_pass("connect to host h port 22: Connection refused"));
 }
 
+TEST(ReadSshEnd, TellsAServerThatDoesNotAnswerFromOneThatRefuses) {
+  const SshHost host{.name = "h"};
+  auto no_answer = [&](const std::string& said) {
+    return ReadSshEnd(host, Ended(255, said + "\r\n")).no_answer;
+  };
+  EXPECT_EQ(no_answer("ssh: connect to host h port 22: Connection refused"),
+            "the connection was refused");
+  for (const char* silent :
+       {"ssh: connect to host h port 22: Connection timed out",
+        "ssh: connect to host h port 22: No route to host",
+        "ssh: connect to host h port 22: Network is unreachable",
+        "Connection timed out during banner exchange\r\nConnection to 10.0.0.1 port 22 timed out",
+        "kex_exchange_identification: Connection closed by remote host",
+        "kex_exchange_identification: write: Broken pipe",
+        "ssh: connect to host h port 22: Connection reset by peer",
+        "kex_exchange_identification: read: Connection reset by peer\r\n"
+        "Connection reset by 10.0.0.1 port 2222"})
+    EXPECT_NE(no_answer(silent), "") << silent;
+  for (const char* there :
+       {"kex_exchange_identification: banner line contains invalid characters",
+        "Host key verification failed.", "h: Permission denied (publickey).", "something new",
+        "Read from remote host h: Connection reset by peer",
+        "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+        "ssh: Could not resolve hostname h: Name or service not known"})
+    EXPECT_EQ(no_answer(there), "") << there;
+  EXPECT_EQ(ReadSshEnd(host, Ended(255, "Connection reset", true)).no_answer, "") << "it ran";
+}
+
 TEST(ReadSshEnd, TellsTheAgentsOwnEnd) {
   const SshHost host{.name = "h"};
   EXPECT_EQ(ReadSshEnd(host, Ended(0, "", true)).reason, "") << "it ended well";
@@ -176,6 +204,8 @@ TEST(HostStages, CountsAndNamesWhoIsSlow) {
   EXPECT_EQ(stages.stage(2), HostStage::kFailed) << "a name has 20 s";
 }
 
+const HostTrouble kNoName{HostStage::kResolve, "its name cannot be resolved"};
+
 // As a client reports it that begins with the name again and again.
 TEST(HostStages, ANameThatIsNotKnownYetIsNamedSoonAndHasItsLimitInAll) {
   HostStages stages(2, StageLimits::Default());
@@ -185,7 +215,7 @@ TEST(HostStages, ANameThatIsNotKnownYetIsNamedSoonAndHasItsLimitInAll) {
   std::string slow;
   for (int second = 0; second < 20; ++second, now += seconds(1)) {
     stages.Enter(0, HostStage::kConnect, now);  // the ssh program does not say which it does
-    stages.Trouble(0, HostStage::kResolve, "its name cannot be resolved");
+    stages.Trouble(0, kNoName, now);
     if (second == 3) stages.Enter(1, HostStage::kReady, now);
     stages.Expire(now);
     ASSERT_EQ(stages.stage(0), HostStage::kResolve) << second;
@@ -200,11 +230,41 @@ TEST(HostStages, ANameThatIsNotKnownYetIsNamedSoonAndHasItsLimitInAll) {
             "--stage-timeouts resolve=N allows more seconds");
 }
 
+// As a client reports it whose connections are refused, or closed at once.
+TEST(HostStages, AServerThatIsNotThereYetIsNamedWithItsReasonAndHasItsLimitInAll) {
+  StageLimits limits = StageLimits::Default();
+  limits.at(HostStage::kConnect) = seconds(100);
+  HostStages stages(3, limits);
+  TimePoint now{};
+  stages.Begin(now);
+  stages.Enter(2, HostStage::kReady, now);
+  std::string slow;
+  for (int second = 0; second < 100; ++second, now += seconds(1)) {
+    for (uint32_t host : {0u, 1u}) {
+      stages.Enter(host, second % 2 == 0 ? HostStage::kConnect : HostStage::kKeyExchange, now);
+      const std::string address = host == 0 ? "10.0.0.1" : "10.0.0.2";
+      stages.Trouble(
+          host, {HostStage::kConnect, "none to " + address, "the connection was refused"}, now);
+    }
+    stages.Expire(now);
+    ASSERT_EQ(stages.stage(0), HostStage::kConnect) << second;
+    if (std::string more = stages.PopSlow({"a", "b", "c"}, now); !more.empty())
+      slow += std::to_string(second) + ": " + more + "\n";
+  }
+  EXPECT_EQ(slow,
+            "2: a, b: no sshd yet for 2 s: the connection was refused\n"
+            "60: a, b: no sshd yet for 60 s: the connection was refused\n");
+  stages.Expire(now);
+  EXPECT_EQ(stages.TroubleOf(0),
+            "connecting: none to 10.0.0.1; it was tried again for 100 s, and --stage-timeouts "
+            "connect=N allows more seconds");
+}
+
 TEST(HostStages, ANameIsNotWaitedForWhenAnotherHostHasFailed) {
   HostStages stages(3, StageLimits::Default());
   TimePoint now{};
   stages.Begin(now);
-  stages.Trouble(1, HostStage::kResolve, "its name cannot be resolved");
+  stages.Trouble(1, kNoName, now);
   stages.Fail(0, "refused", now);
   now += HostStages::kSettle;
   stages.Expire(now);
@@ -220,7 +280,7 @@ TEST(HostStages, ANameThatIsKnownInTheEndIsForgotten) {
   HostStages stages(1, StageLimits::Default());
   TimePoint now{};
   stages.Begin(now);
-  stages.Trouble(0, HostStage::kResolve, "its name cannot be resolved");
+  stages.Trouble(0, kNoName, now);
   EXPECT_TRUE(stages.tried_again(0));
   now += seconds(19);
   stages.PopSlow({"a"}, now);
@@ -237,7 +297,7 @@ TEST(HostStages, AnUnknownNameMayHaveAShorterLimit) {
   HostStages stages(2, limits);
   TimePoint now{};
   stages.Begin(now);
-  stages.Trouble(0, HostStage::kResolve, "its name cannot be resolved");
+  stages.Trouble(0, kNoName, now);
   now += seconds(3);
   stages.Expire(now);
   EXPECT_THAT(stages.TroubleOf(0),

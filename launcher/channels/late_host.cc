@@ -1,7 +1,9 @@
-#include "launcher/channels/unresolved_name.h"
+#include "launcher/channels/late_host.h"
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cmath>
 #include <string>
 
 namespace hvd {
@@ -9,7 +11,8 @@ namespace {
 
 constexpr size_t kLongestName = 253, kLongestLabel = 63;
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
-constexpr int kMostDoublings = 3;
+constexpr Duration kLongestPause = std::chrono::seconds(5);
+constexpr int kDoublings = 3, kMostTenths = 30;
 
 bool AllDigits(std::string_view label) {
   return std::all_of(label.begin(), label.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -38,8 +41,29 @@ bool MayResolveLater(std::string_view name) {
   return !AllDigits(label) && Lowered(label) != "invalid";
 }
 
-Duration PauseBeforeResolving(int tries) {
-  return kFirstPause * (1 << std::clamp(tries - 1, 0, kMostDoublings));
+std::string_view NoAnswerText(int error) {
+  switch (error) {
+    case ECONNREFUSED: return "the connection was refused";
+    case ETIMEDOUT: return "no answer came";
+    case EHOSTDOWN:
+    case EHOSTUNREACH: return "there is no route to it";
+    case ENETDOWN:
+    case ENETUNREACH: return "its network is unreachable";
+    case ECONNABORTED:
+    case ECONNRESET: return "it closed the connection before it said who it is";
+    default: return "";
+  }
+}
+
+bool MayRetry(const ChannelEnd& end, bool servers_come_late) {
+  return end.may_pass || (servers_come_late && !end.no_answer.empty());
+}
+
+Duration PauseBeforeRetry(int tries) {
+  const Duration doubled = kFirstPause * (1 << std::clamp(tries - 1, 0, kDoublings));
+  const int tenths = std::clamp(tries - 1 - kDoublings, 0, kMostTenths);
+  const std::chrono::duration<double> grown = doubled * std::pow(1.1, tenths);
+  return std::min(std::chrono::duration_cast<Duration>(grown), kLongestPause);
 }
 
 }  // namespace hvd
