@@ -39,8 +39,15 @@ AllocationFacts AllocationFactsHere(const Settings& settings) {
             const auto option = options.find(name);
             return option == options.end() ? std::nullopt : std::optional(option->second);
           },
-          [](const std::string& path) { return ReadFileWithin(path, {}); }, IsOnPath, DefaultSlots,
-          AskOnce};
+          [](const std::string& path) { return ReadFileWithin(path, {}); },
+          IsOnPath,
+          DefaultSlots,
+          AskOnce,
+          [] {
+            std::vector<std::string> names;
+            for (auto& [name, value] : AllEnv()) names.push_back(std::move(name));
+            return names;
+          }};
 }
 
 namespace {

@@ -27,6 +27,8 @@ struct AllocationFacts {
   // Returns the output of a program, within a few seconds; the error message follows the program's
   // name: "does not answer within 10 s". Null: run no program.
   std::function<Result<std::string>(const std::vector<std::string>& command)> ask = nullptr;
+  // The names of all environment variables. Null: they cannot be listed.
+  std::function<std::vector<std::string>()> variables = nullptr;
 
   // A variable that is set and not empty.
   std::optional<std::string> Text(const char* name) const {

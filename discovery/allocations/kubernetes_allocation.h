@@ -12,8 +12,9 @@ namespace hvd {
 // Nothing if no host file of the operator is set.
 Result<std::optional<Allocation>> FindKubernetesAllocation(const AllocationFacts& facts);
 
-// Volcano lists its hosts in MPI_HOST, and the chart in a file; slots are one per host, or those of
-// the file.
+// Volcano's plug-in for MPI lists its hosts in MPI_HOST, its plug-in svc those of each task in
+// variables and files, the chart in a file; slots are one per host, or those of the chart's file.
+// Of Volcano's tasks the only one counts whose name ends with "worker" and that this pod is not of.
 Result<std::optional<Allocation>> FindOtherPodsAllocation(const AllocationFacts& facts);
 
 // Whether a host of an operator's list is this pod, whose hostname is the first label of its name.
@@ -21,8 +22,8 @@ Result<std::optional<Allocation>> FindOtherPodsAllocation(const AllocationFacts&
 // name server knows it.
 bool IsThisPod(const AllocationFacts& facts, const std::string& name, const std::string& hostname);
 
-// Slots per host, from the operator's settings for the image's MPI: its discover_hosts.sh prints
-// names only.
+// Slots per host, from the operator's settings for the image's MPI, or from its host file, where
+// all hosts have the same number: its discover_hosts.sh prints names only.
 std::optional<uint32_t> SlotsOfOperator(const AllocationFacts& facts);
 
 }  // namespace hvd

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "discovery/allocations/find_allocation.h"
+#include "discovery/allocations/kubernetes_allocation.h"
 #include "discovery/allocations/slurm_allocation.h"
 #include "discovery/allocations/slurm_job.h"
 #include "discovery/allocations/task_check.h"
@@ -57,7 +58,9 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
               "Record_1:\n  discovered_gpus: 4\n",
               "PBS_JOBID=1\nPBS_NODEFILE=f\n\na\na\nb\n",
               "PE_HOSTFILE=f\n\na 2 q UNDEFINED\nb 1 q <NULL>\n",
-              "K_MPI_JOB_ROLE=launcher\nOMPI_MCA_orte_default_hostfile=f\n\na slots=2\nb:1\n"});
+              "K_MPI_JOB_ROLE=launcher\nOMPI_MCA_orte_default_hostfile=f\n\na slots=2\nb:1\n",
+              "KUBERNETES_SERVICE_HOST=x\nHOSTNAME=j-master-0\nVC_MASTER_HOSTS=j-master-0.j\n"
+              "VC_WORKER_HOSTS=j-worker-0.j,j-worker-1.j\nVC_WORKER_NUM=2\n"});
   return 0;
 }
 
@@ -70,13 +73,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         return found->second;
       },
       [&](const std::string&) -> Result<std::string> { return world.file; },
-      [](const std::string& program) { return program != "none"; }, [] { return 4U; },
-      [&](const std::vector<std::string>&) -> Result<std::string> { return world.file; }};
+      [](const std::string& program) { return program != "none"; },
+      [] { return 4U; },
+      [&](const std::vector<std::string>&) -> Result<std::string> { return world.file; },
+      [&] {
+        std::vector<std::string> names;
+        for (const auto& [name, value] : world.env) names.push_back(name);
+        return names;
+      }};
   const Result<std::vector<HostSpec>> now = ReadSlurmJob(world.file, "7", {});
   Must(now.ok() ? !now->empty() && now->size() <= kMaxHosts
                 : IsOneSentence(now.status().message()));
   const Status task = CheckOneTask(facts);
   Must(task.ok() || IsOneSentence(task.message()));
+  Must(SlotsOfOperator(facts).value_or(1) >= 1);
   const Result<std::optional<Allocation>> found = FindAllocation(facts);
   if (!found.ok()) {
     Must(IsOneSentence(found.status().message()));

@@ -35,8 +35,14 @@ struct World {
               if (found != files.end()) return found->second;
               return InvalidArgument("cannot be read: No such file or directory");
             },
-            [](const std::string&) { return true; }, [] { return 6U; },
-            programs.empty() ? nullptr : Programs()};
+            [](const std::string&) { return true; },
+            [] { return 6U; },
+            programs.empty() ? nullptr : Programs(),
+            [this] {
+              std::vector<std::string> names;
+              for (const auto& [name, value] : env) names.push_back(name);
+              return names;
+            }};
   }
   std::function<Result<std::string>(const std::vector<std::string>&)> Programs() const {
     return [this](const std::vector<std::string>& command) -> Result<std::string> {
@@ -335,6 +341,35 @@ TEST(OtherAllocations, GiveHostsAndSlots) {
       {"Volcano",
        {{{"KUBERNETES_SERVICE_HOST", "x"}, {"MPI_HOST", "w-0.j,w-1.j"}}},
        "2 one per host; --slots-per-host says more: w-0.j:1,w-1.j:1"},
+      {"Volcano without its plug-in for MPI",
+       {{{"KUBERNETES_SERVICE_HOST", "x"},
+         {"HOSTNAME", "j-mpimaster-0"},
+         {"VC_MPIMASTER_HOSTS", "j-mpimaster-0.j"},
+         {"VC_MPIMASTER_NUM", "1"},
+         {"VC_MPIWORKER_HOSTS", "w-0.j,w-1.j"},
+         {"VC_MPIWORKER_NUM", "2"}}},
+       "2 one per host; --slots-per-host says more: w-0.j:1,w-1.j:1"},
+      {"a job of Volcano that was scaled",
+       {{{"KUBERNETES_SERVICE_HOST", "x"}, {"VC_MPI_WORKER_HOSTS", "w-0.j"}},
+        {{"/etc/volcano/mpi_worker.host", "w-0.j\nw-1.j"}}},
+       "2 one per host; --slots-per-host says more: w-0.j:1,w-1.j:1"},
+      {"a worker of Volcano",
+       {{{"KUBERNETES_SERVICE_HOST", "x"},
+         {"HOSTNAME", "j-worker-1"},
+         {"VC_WORKER_HOSTS", "j-worker-0.j,j-worker-1.j"}}},
+       "none"},
+      {"workers of two kinds",
+       {{{"KUBERNETES_SERVICE_HOST", "x"},
+         {"VC_FASTWORKER_HOSTS", "f-0.j"},
+         {"VC_SLOWWORKER_HOSTS", "s-0.j"}}},
+       "none"},
+      {"tasks of Volcano that are no workers",
+       {{{"KUBERNETES_SERVICE_HOST", "x"},
+         {"VC_PS_HOSTS", "p-0.j"},
+         {"VC__HOSTS", "a"},
+         {"VC_WORKER_HOSTS", ""}}},
+       "none"},
+      {"Volcano outside of a pod", {{{"VC_WORKER_HOSTS", "a,b"}}}, "none"},
       {"Volcano's variable outside of a pod", {{{"MPI_HOST", "a,b"}}}, "none"},
       {"Horovod's chart",
        {{{"KUBERNETES_SERVICE_HOST", "x"}},
@@ -370,6 +405,13 @@ TEST(OtherAllocations, RefuseWhatWasCutOrChangedInOneSentence) {
       {"the operator",
        {{{"K_MPI_JOB_ROLE", "launcher"}, {"HYDRA_HOST_FILE", "/f"}}, {{"/f", "a slots=x\n"}}},
        "line 1"},
+      {"Volcano's number of hosts",
+       {{{"KUBERNETES_SERVICE_HOST", "x"}, {"VC_WORKER_HOSTS", "w-0.j"}, {"VC_WORKER_NUM", "2"}}},
+       "VC_WORKER_NUM of Volcano is 2, but VC_WORKER_HOSTS names 1"},
+      {"Volcano's file",
+       {{{"KUBERNETES_SERVICE_HOST", "x"}, {"VC_WORKER_HOSTS", "w-0.j"}},
+        {{"/etc/volcano/worker.host", "-x\n"}}},
+       "line 1"},
   };
   for (const FileRow& row : rows) {
     EXPECT_THAT(row.world.Text(), HasSubstr(row.text)) << row.what;
@@ -391,6 +433,27 @@ TEST(KubernetesAllocation, KnowsTheSlotsOfNamesThatAScriptPrints) {
   const World intel{{{"KUBERNETES_SERVICE_HOST", "x"}, {"I_MPI_PERHOST", "2"}}};
   EXPECT_EQ(SlotsOfOperator(intel.Facts()), 2u);
   const World outside{{{"I_MPI_PERHOST", "2"}}};
+  EXPECT_EQ(SlotsOfOperator(outside.Facts()), std::nullopt);
+}
+
+TEST(KubernetesAllocation, KnowsTheSlotsOfNamesThatAScriptPrintsFromTheHostFile) {
+  struct Row {
+    const char* file;
+    std::optional<uint32_t> slots;
+  };
+  for (const Row& row : {Row{"w-0.w:3\nw-1.w:3\n", 3},
+                         {"w-0.w slots=2\nw-1.w slots=2\n", 2},
+                         {"w-0.w slots=2\nw-1.w slots=3\n", std::nullopt},
+                         {"w-0.w\nw-1.w\n", std::nullopt},
+                         {"w-0.w slots=x\n", std::nullopt},
+                         {"", std::nullopt}}) {
+    const World mounted{{{"K_MPI_JOB_ROLE", "launcher"}}, {{"/etc/mpi/hostfile", row.file}}};
+    EXPECT_EQ(SlotsOfOperator(mounted.Facts()), row.slots) << row.file;
+    const World named{{{"K_MPI_JOB_ROLE", "launcher"}, {"HYDRA_HOST_FILE", "/f"}},
+                      {{"/f", row.file}, {"/etc/mpi/hostfile", "w-0.w:9\n"}}};
+    EXPECT_EQ(SlotsOfOperator(named.Facts()), row.slots) << row.file;
+  }
+  const World outside{{}, {{"/etc/mpi/hostfile", "w-0.w:3\n"}}};
   EXPECT_EQ(SlotsOfOperator(outside.Facts()), std::nullopt);
 }
 
