@@ -9,7 +9,8 @@
 #   --pypi-jupyter makes one with a kernel of Jupyter (HVD_JUPYTER_VENV names its folder)
 #   --pypi-mxnet   makes one with MXNet 1.9.1 (HVD_MXNET_VENV names its folder)
 #   --pypi-tools   makes one with what checks the Python types, the documentation and the licences (HVD_TOOLS_VENV names its folder)
-#   --pypi-packaging  makes one with uv and with what makes a conda package and lints the Dockerfile (HVD_PACKAGING_VENV names its folder)
+#   --pypi-packaging  also installs what makes packages and machines to try them on, and makes an environment with uv and with what makes a conda
+#                  package and lints the Dockerfile (HVD_PACKAGING_VENV names its folder)
 #   --sanitizers   also what the builds asan and tsan need (clang 19)
 #   --cross        only what wheels for aarch64 and tests of them need beside that on x86-64: a cross compiler, and QEMU, which emulates it
 source "$(dirname "$0")/common.sh"
@@ -30,6 +31,7 @@ TEST_PACKAGES=(
   abigail-tools pkgconf shellcheck spin clang-format clang-tidy
 )
 PACKAGES=("${PRODUCT_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
+PACKAGING_PACKAGES=(rpm zstd unzip mmdebstrap iproute2)  # rpm makes and unpacks RPMs; unzip and zstd are for those of conda
 CROSS_PACKAGES=(g++-aarch64-linux-gnu qemu-user qemu-user-static mmdebstrap arch-test)
 SANITIZER_PACKAGES=(clang-19 libclang-rt-19-dev lld-19 llvm-19)
 VENV_PACKAGES=(torch numpy scikit-learn pytest pytest-xdist py-spy expecttest)  # py-spy reads stacks, expecttest is for PyTorch's own tests
@@ -175,7 +177,11 @@ case "${1:-}" in
   --pypi-tensorflow) install_tensorflow "${2:-}" ;;
   --pypi-jax) install_jax "${2:-}" ;;
   --pypi-tools) install_pinned "$TOOLS_VENV" scripts/tools.txt "$(newest_python)" ;;
-  --pypi-packaging) install_pinned "$PACKAGING_VENV" test/packages/requirements.txt /usr/bin/python3 ;;
+  --pypi-packaging)
+    PACKAGES=("${PRODUCT_PACKAGES[@]}" "${PACKAGING_PACKAGES[@]}")
+    install_debian
+    install_pinned "$PACKAGING_VENV" test/packages/requirements.txt /usr/bin/python3
+    ;;
   --pypi-jupyter) install_venv "$JUPYTER_VENV" 1 /usr/bin/python3 "ipykernel jupyter_client cloudpickle xdist" "${JUPYTER_PACKAGES[@]}" ;;
   --pypi-mxnet) install_venv "$MXNET_VENV" "$MXNET_GIB" /usr/bin/python3 "mxnet sklearn pytest xdist" "${MXNET_PACKAGES[@]}" ;;
   --pypi-torch)

@@ -26,4 +26,33 @@ set(CPACK_RPM_PACKAGE_AUTOREQ ON)
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
     /usr/share/man /usr/share/man/man1 /usr/share/bash-completion /usr/share/bash-completion/completions /usr/share/zsh
     /usr/share/zsh/site-functions /usr/share/fish /usr/share/fish/vendor_completions.d /usr/lib/pkgconfig /usr/lib/cmake)
+
+# What packages have besides, by their kind: a line by which the distribution's Python finds the one copy of horovod, which hvdrun gives to workers,
+# too; and Debian's file of licences. The line is relative, so it holds wherever the package is unpacked.
+function(hvd_find_horovod root site_packages)
+  file(RELATIVE_PATH way /usr/${site_packages} /usr/${HVD_PYTHON_DIR})
+  file(WRITE ${root}/${site_packages}/hvdrun.pth "${way}\n")
+endfunction()
+
+set(HVD_DEBIAN_FILES ${PROJECT_BINARY_DIR}/packages/debian)
+hvd_find_horovod(${HVD_DEBIAN_FILES} lib/python3/dist-packages)
+configure_file(packaging/system/copyright ${HVD_DEBIAN_FILES}/share/doc/hvdrun/copyright COPYONLY)
+set(HVD_RPM_FILES "")
+if(HVD_SBOM_PYTHON)
+  execute_process(COMMAND ${HVD_SBOM_PYTHON} -c "import sysconfig; print(sysconfig.get_path('purelib', 'posix_prefix', {'base': '/usr'}))"
+                  OUTPUT_VARIABLE site_packages OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  set(HVD_RPM_FILES ${PROJECT_BINARY_DIR}/packages/rpm)
+  file(RELATIVE_PATH site_packages /usr ${site_packages})
+  hvd_find_horovod(${HVD_RPM_FILES} ${site_packages})
+  get_filename_component(python ${site_packages} DIRECTORY)
+  list(APPEND CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/${site_packages} /usr/${python})
+endif()
+file(WRITE ${PROJECT_BINARY_DIR}/packages/files.cmake "
+if(CPACK_GENERATOR STREQUAL \"DEB\")
+  set(CPACK_INSTALLED_DIRECTORIES \"${HVD_DEBIAN_FILES};usr\")
+elseif(CPACK_GENERATOR STREQUAL \"RPM\" AND NOT \"${HVD_RPM_FILES}\" STREQUAL \"\")
+  set(CPACK_INSTALLED_DIRECTORIES \"${HVD_RPM_FILES};usr\")
+endif()
+")
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/packages/files.cmake)
 include(CPack)
