@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # build_wheel.sh [--sdist] [--arch ARCH [--tests]] [FOLDER]: makes the wheel for all Linux on ARCH (x86_64 or aarch64; default: this machine's)
-# with glibc 2.28 or newer, FOLDER/hvdrun-*-manylinux_2_28_ARCH.whl (default: dist/), and checks it; and hvdrun-*-py3-none-any.whl, the one without a runtime, for other systems. On Debian 12, with what scripts/install_deps.sh installs, and nvcc for GPUs; what else it needs it builds
-# once, from pinned sources, below ~/.cache/hvdrun/wheel (HVD_WHEEL_CACHE); it ends with 3 where Debian has one of them no more. packaging/wheel/README.md says how.
+# with glibc 2.28 or newer, FOLDER/hvdrun-*-manylinux_2_28_ARCH.whl (default: dist/), and checks it; and hvdrun-*-py3-none-any.whl, the one without
+# a runtime, for other systems. On Debian 12, with what scripts/install_deps.sh installs, and nvcc for GPUs (HVD_WITH_CUDA=OFF: without them); what
+# else it needs it builds once, from pinned sources, below ~/.cache/hvdrun/wheel (HVD_WHEEL_CACHE); it ends with 3 where neither Debian nor its
+# snapshot has one of them. packaging/wheel/README.md says how.
 source "$(dirname "$0")/common.sh"
 GLIBC=2.28
 PYTHON=/usr/bin/python3
@@ -96,6 +98,9 @@ stubs="$(cached "glibc-$GLIBC-$ARCH" $HERE/requirements.txt $HERE/target.sh $HER
 third="$(cached "third-parties-$ARCH" $HERE/third_parties.txt $HERE/target.sh $HERE/third_parties.sh)"
 work="$(realpath -m "build-wheel-$ARCH.out")"
 trap 'rm -rf "$work"' EXIT
+# A wheel that lacks GPUs looks like one that has them until somebody has one.
+[[ "$ARCH" != x86_64 || $only_tests == yes || "${HVD_WITH_CUDA:-AUTO}" == OFF ]] || has_nvcc ||
+  { say "there is no nvcc, without which the wheel would have no GPUs: install that of CUDA 12.1 or newer, or say HVD_WITH_CUDA=OFF" && exit 1; }
 upstream() { sed 's/^[0-9]*://; s/[+-].*//'; }
 [[ "$(dpkg-query -W -f='${Version}' libyaml-cpp-dev | upstream)" == "$(awk '$1 == "yaml-cpp" { print $2 }' $HERE/third_parties.txt | upstream)" ]] ||
   { say "libyaml-cpp-dev of this machine is not of the version in $HERE/third_parties.txt" && exit 1; }

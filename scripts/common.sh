@@ -32,6 +32,9 @@ step() {
   return $rc
 }
 
+# Whether CMake will find one (hvd_find_nvcc in CMakeLists.txt).
+has_nvcc() { command -v nvcc >/dev/null || [[ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" || -x /usr/local/cuda/bin/nvcc ]]; }
+
 # ON where g++ is the one that CI has; another version may warn of other things. The same for all presets of one build folder, or the
 # next preset would compile everything again.
 warnings_are_errors() {

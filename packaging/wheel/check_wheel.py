@@ -1,8 +1,10 @@
 """check_wheel.py PLATFORM WHEEL: the wheel starts on every machine that PLATFORM (manylinux_2_28_x86_64) names.
 
 No symbol is newer than its glibc, none that is undefined lacks a version (such a one is bound to whatever a machine has), no
-library is needed that a machine may lack, but MPI's by the plug-in for MPI. It has what it must have and is small.
+library is needed that a machine may lack, but MPI's by the plug-in for MPI. It has what it must have, the plug-in for GPUs among it on x86-64 unless
+HVD_WITH_CUDA=OFF asked for a wheel without it; its bill of materials has the version of each part; and it is small.
 """
+import json
 import os
 import re
 import subprocess
@@ -23,8 +25,10 @@ FILES = (
     r"hvdrun-[^/]*\.data/data/include/hvd/hvd\.h", r"hvdrun-[^/]*\.data/data/share/man/man1/hvdrun\.1",
     r"hvdrun-[^/]*\.data/data/share/bash-completion/completions/hvdrun",
     r"hvdrun-[^/]*\.data/data/share/zsh/site-functions/_hvdrun", r"hvdrun-[^/]*\.data/data/share/fish/vendor_completions\.d/hvdrun\.fish",
-    r"hvdrun-[^/]*\.data/data/share/doc/hvdrun/licenses/openssl/copyright", r"hvdrun-[^/]*\.dist-info/sboms/hvdrun\.cdx\.json",
+    r"hvdrun-[^/]*\.data/data/share/doc/hvdrun/licenses/openssl/copyright",
 )
+CUDA = r"horovod/lib/libhvd_cuda\.so"
+BILL = r"hvdrun-[^/]*\.dist-info/sboms/hvdrun\.cdx\.json"
 LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
 PROCESSORS = {"x86_64": ("EM_X86_64", "ld-linux-x86-64.so.2"), "aarch64": ("EM_AARCH64", "ld-linux-aarch64.so.1")}
 MPI = {"libmpi.so.40"}  # of Open MPI 4 and 5; the machine's own
@@ -72,6 +76,16 @@ def complaints_of_elf(name, stream, newest, processor):
             yield f"{name}: the undefined symbol {symbol.name} has no version"
 
 
+def complaints_of_bill(wheel, names):
+    """What is linked in was of some version; header-only libraries are those of the machine, so that nothing else tells it."""
+    if not names:
+        yield f"there is no {BILL}"
+    for name in names:
+        for part in json.loads(wheel.read(name))["components"]:
+            if not part.get("version"):
+                yield f"{name} has no version of {part['name']}"
+
+
 def complaints(platform, path):
     glibc, processor = re.fullmatch(r"manylinux_(\d+_\d+)_(\w+)", platform).groups()
     newest = version_of(glibc.replace("_", "."))
@@ -82,6 +96,9 @@ def complaints(platform, path):
         for pattern in FILES:
             if not any(re.fullmatch(pattern, name) for name in names):
                 yield f"there is no {pattern}"
+        if processor == "x86_64" and os.environ.get("HVD_WITH_CUDA") != "OFF" and not any(re.fullmatch(CUDA, name) for name in names):
+            yield f"there is no {CUDA}: it takes nvcc of CUDA 12.1 or newer, and HVD_WITH_CUDA=OFF makes a wheel without it"
+        yield from complaints_of_bill(wheel, [name for name in names if re.fullmatch(BILL, name)])
         for name in names:
             with wheel.open(name) as file:
                 if file.read(4) != b"\x7fELF":

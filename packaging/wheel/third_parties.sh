@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # third_parties.sh PREFIX [NAME]: builds the libraries of third_parties.txt as static ones and installs them below PREFIX. Sources are
 # Debian's, read by apt-get from the mirror that this machine uses, into folders of our own: no root, nothing is installed. With
-# NAME only that one, from lists that were read. HVD_WHEEL_ARCH is the processor they are for (this machine's). Ends with 3 where a source is
-# not to be had.
+# NAME only that one, from lists that were read. HVD_WHEEL_ARCH is the processor they are for (this machine's). What the mirror has no more comes
+# from HVD_DEBIAN_SNAPSHOT, by default snapshot.debian.org at the time that third_parties.txt names. Ends with 3 where neither has a source.
 source "$(dirname "$0")/../../scripts/common.sh"
 HERE="$HVD_ROOT/packaging/wheel"
 ARCH="${HVD_WHEEL_ARCH:-$(uname -m)}"
@@ -10,6 +10,7 @@ ARCH="${HVD_WHEEL_ARCH:-$(uname -m)}"
 source "$HERE/target.sh"
 SUITES=(bookworm trixie)
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+SNAPSHOT="${HVD_DEBIAN_SNAPSHOT:-http://snapshot.debian.org/archive/debian/$(awk '$1 == "snapshot" { print $2 }' "$HERE/third_parties.txt")}"
 prefix="$1"
 work="$prefix.work"
 export CFLAGS="-O2 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections" CC="${TOOL_PREFIX}gcc" CXX="${TOOL_PREFIX}g++"
@@ -23,16 +24,31 @@ mirror() {
 
 apt_options() {
   printf '%s\n' -o Dir::Etc::SourceList="$work/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-    -o Dir::State::Lists="$work/apt/lists" -o Dir::Cache="$work/apt/cache" -o APT::Sandbox::User="$(id -un)"
+    -o Dir::State::Lists="$work/apt/lists" -o Dir::Cache="$work/apt/cache" -o APT::Sandbox::User="$(id -un)" \
+    -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 -o Acquire::Retries=2
+}
+
+# sources_of ARCHIVE [OPTION]: its lines for apt.
+sources_of() {
+  local suite
+  for suite in "${SUITES[@]}"; do echo "deb-src [signed-by=$KEYRING${2:+ $2}] $1 $suite main"; done
 }
 
 read_lists() {
-  local from suite
+  local from
   from="$(mirror)" || { say "no mirror of Debian among apt's lists: build the wheel on Debian 12" && return 3; }
-  mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
-  for suite in "${SUITES[@]}"; do echo "deb-src [signed-by=$KEYRING] $from $suite main"; done >"$work/apt/sources.list"
+  sources_of "$from" >"$work/apt/sources.list"
   apt-get "${apt[@]}" update -q
 }
+
+# The lists of the snapshot beside the mirror's, once; signed as all of Debian is, but long ago.
+read_snapshot() {
+  ! grep -qsF " $SNAPSHOT " "$work/apt/sources.list" || return
+  sources_of "$SNAPSHOT" check-valid-until=no >>"$work/apt/sources.list"
+  apt-get "${apt[@]}" update -q
+}
+
+fetch_source() { (cd "$work/sources" && apt-get "${apt[@]}" source -q --download-only "$@"); }
 
 # one_archive NAME VERSION SHA256 orig|debian: prints the file.
 one_archive() {
@@ -40,8 +56,8 @@ one_archive() {
   [[ $kind == orig ]] || only=--diff-only
   file="$name"_"${version#*:}"
   [[ $kind == debian ]] || file="${file%-*}"
-  (cd "$work/sources" && apt-get "${apt[@]}" source -q --download-only "$only" "$name=$version" >&2) || {
-    say "$name $version is not to be had any more: put Debian's newest into packaging/wheel/third_parties.txt" >&2
+  fetch_source "$only" "$name=$version" >&2 || { read_snapshot && fetch_source "$only" "$name=$version"; } >&2 || {
+    say "$name $version is not to be had any more, nor at $SNAPSHOT: put Debian's newest into packaging/wheel/third_parties.txt" >&2
     return 3
   }
   found=("$work/sources/$file.$kind".tar.?z*)
@@ -140,6 +156,7 @@ libraries_of_debian() {
 }
 
 mapfile -t apt < <(apt_options)
+mkdir -p "$work/sources" "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
 if [[ -n "${2:-}" ]]; then
   read -r -a line < <(grep "^$2 " "$HERE/third_parties.txt")
   unpack "${line[@]}"
@@ -147,7 +164,7 @@ if [[ -n "${2:-}" ]]; then
   exit
 fi
 rm -rf "$prefix"
-mkdir -p "$work/sources" "$prefix"
+mkdir -p "$prefix"
 step "reading Debian's lists of sources" read_lists
 # In the order in which they need each other, each in a process of its own, which ends at its first error.
 for name in openssl zlib libssh2 yaml-cpp gloo; do

@@ -383,6 +383,15 @@ def test_a_part_that_fails_fails_the_run_and_the_others_go_on(all_tests, option,
     assert len(re.findall(r"^  ok ", summary, re.M)) >= 3
 
 
+@pytest.mark.parametrize("option, code", [("--ci", 0), ("--soak", 1)])
+def test_a_wheel_whose_sources_nobody_has_is_left_out_by_ci_and_fails_a_release(tree, all_tests, option, code):
+    (tree / "tree/scripts/build_wheel.sh").write_text("#!/bin/sh\necho '[third_parties.sh] zlib 1 is not to be had any more'\nexit 3\n")
+    ended, out = all_tests(option)
+    summary = out.split("[test.sh] summary of")[1]
+    assert ended == code and ("zlib 1 is not to be had any more" in summary) == (code == 0), out
+    assert len(re.findall(r"^  FAILED +\d+ s +the wheel$", summary, re.M)) == code, summary
+
+
 def test_a_run_that_is_stopped_says_what_it_knows(tree, all_tests):
     script = tree / "tree" / "scripts" / "test.sh"
     (tree / "path" / "ctest").write_text("#!/bin/sh\necho waiting\nexec sleep 600\n")

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import subprocess
 import time
+import zipfile
 
 import pytest
 from conftest import DEBIAN, REPO, Environment, files_below, run
@@ -163,11 +164,25 @@ def test_links_to_its_programs_work(wheel, tmp_path):
         world(links / name, DEBIAN)
 
 
+COMPLAINTS = (f"import sys; sys.path.insert(0, {str(REPO / 'packaging/wheel')!r}); import check_wheel; "
+              "print(list(check_wheel.complaints(*sys.argv[1:])))")
+
+
 def test_what_is_in_it_was_checked(wheel, tools):
     """packaging/wheel/check_wheel.py finds what is wrong with a wheel."""
     tag = wheel.stem.split("-")[-1]
-    code = (f"import sys; sys.path.insert(0, {str(REPO / 'packaging/wheel')!r}); import check_wheel; "
-            "print(list(check_wheel.complaints(*sys.argv[1:])))")
-    assert run(tools, "-c", code, tag, wheel) == "[]\n"
-    older = run(tools, "-c", code, "manylinux_2_5_x86_64", wheel)
+    assert run(tools, "-c", COMPLAINTS, tag, wheel) == "[]\n"
+    older = run(tools, "-c", COMPLAINTS, "manylinux_2_5_x86_64", wheel)
     assert "libhvd.so needs GLIBC_2." in older and "its tag is not" in older
+
+
+def test_one_without_gpus_is_made_on_purpose_only(wheel, tools, tmp_path):
+    tag = wheel.stem.split("-")[-1]
+    without = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(without, "w") as copy:
+        for name in whole.namelist():
+            if not name.endswith("/libhvd_cuda.so"):
+                copy.writestr(name, whole.read(name) if name.endswith(("WHEEL", ".json")) else b"")
+    said = run(tools, "-c", COMPLAINTS, tag, without, env={"HVD_WITH_CUDA": "AUTO"})
+    assert "libhvd_cuda" in said and "nvcc" in said, said
+    assert run(tools, "-c", COMPLAINTS, tag, without, env={"HVD_WITH_CUDA": "OFF"}) == "[]\n"
