@@ -1,5 +1,6 @@
 """What the wheel promises: it installs in seconds, trains at once, brings nothing else along, and leaves no trace."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -162,6 +163,20 @@ def test_links_to_its_programs_work(wheel, tmp_path):
     for name in ("hvdrun", "horovodrun"):
         (links / name).symlink_to(fresh.folder / "bin" / name)
         world(links / name, DEBIAN)
+
+
+@pytest.mark.soak
+def test_importing_it_adds_20_ms_at_most_to_importing_pytorch(environment):
+    run(DEBIAN, REPO / "test/bench/imports.py", "--installed", environment.folder / "bin/hvdrun", "--most", "20")
+
+
+@pytest.mark.soak
+def test_its_speed_is_shown_beside_that_of_the_build_tree(wheel, tmp_path):
+    if not (REPO / "build/bench/init_hvd").exists():
+        pytest.skip("there is no build tree with benchmarks")
+    run(DEBIAN, REPO / "test/bench/installed.py", "--wheel", wheel, "--runs", "1", "--minutes", "0", "--json", tmp_path / "figures")
+    rows = json.loads((tmp_path / "figures").read_text())
+    assert [row["unit"] for row in rows] == ["ms", "ms", "us", "us"] and all(row[key]["median"] > 0 for row in rows for key in ("ratio", "noise"))
 
 
 COMPLAINTS = (f"import sys; sys.path.insert(0, {str(REPO / 'packaging/wheel')!r}); import check_wheel; "
