@@ -65,14 +65,21 @@ std::string StarterOfThisProcess() {
   return text + " " + field;
 }
 
-// <prefix>/lib/libhvd.so -> <prefix>/bin/hvdrun
+// <prefix>/lib/libhvd.so -> <prefix>/bin/hvdrun. In a wheel the library is part of the package: of
+// an environment, <prefix>/lib/pythonX.Y/site-packages/horovod/lib, or in a folder of its own (pip
+// install --target), <prefix>/horovod/lib.
 std::string HvdrunBesideThisLibrary() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&HvdrunBesideThisLibrary), &info) == 0) return "";
   std::string library = info.dli_fname;
   size_t slash = library.rfind('/');
   std::string folder = slash == std::string::npos ? "." : library.substr(0, slash);
-  return folder + "/../bin/hvdrun";
+  const std::string beside = folder + "/../bin/hvdrun";
+  if (!folder.ends_with("/horovod/lib")) return beside;
+  for (const char* way : {"/../../../../../bin/hvdrun", "/../../bin/hvdrun"}) {
+    if (::access((folder + way).c_str(), X_OK) == 0) return folder + way;
+  }
+  return beside;
 }
 
 ExternalRank Named(ExternalRank rank) {

@@ -90,6 +90,20 @@ def test_other_places_work_as_well(environment, wheel, tmp_path, how):
     run(hvdrun, "-np", "2", DEBIAN, "-c", WORLD)
 
 
+def test_ranks_that_something_else_starts_find_the_hvdrun_of_the_wheel(environment, wheel, tmp_path):
+    """It is their agent. In an environment, and in a folder of its own."""
+    place = tmp_path / "some place"
+    environment.pip("install", "--quiet", "--no-deps", "--no-index", "--ignore-installed", "--target", place, wheel)
+    for python, more in ((environment.python, {}), (DEBIAN, {"PYTHONPATH": str(place)})):
+        env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HVD_RUNTIME", "HVDRUN", "HVD_HVDRUN")}
+        ranks = [subprocess.Popen([python, "-c", WORLD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  env={**env, **more, "HOROVOD_RANK": str(rank), "HOROVOD_SIZE": "2", "HOROVOD_LOCAL_RANK": str(rank),
+                                       "HOROVOD_LOCAL_SIZE": "2", "HOROVOD_CROSS_RANK": "0", "HOROVOD_CROSS_SIZE": "1", "HVD_JOB": "a job"})
+                 for rank in range(2)]
+        said = [rank.communicate(timeout=scaled(60)) for rank in ranks]
+        assert [out for out, _ in said] == ["0 2\n", "1 2\n"], said
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("version", PYTHONS)
 def test_each_python_installs_it(wheel, tmp_path, version):
