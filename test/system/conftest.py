@@ -42,6 +42,22 @@ def hvdrun_path():
     return str(path)
 
 
+def library(name):
+    """Where a library of this hvdrun lies: in lib beside bin, in a wheel in the package; the former where it is in neither."""
+    prefix = pathlib.Path(hvdrun_path()).resolve().parents[1]
+    return next((path for path in prefix.glob(f"lib/python3*/site-packages/horovod/lib/{name}")), prefix / "lib" / name)
+
+
+def package_folder():
+    """What PYTHONPATH names for a script that hvdrun does not start."""
+    return library("libhvd.so").parent / "python" if INSTALLED else REPO / "runtime" / "python"
+
+
+def needs_the_build_tree(why):
+    """A mark of tests that cannot be about an installed hvdrun (HVD_INSTALLED=1)."""
+    return pytest.mark.skipif(INSTALLED, reason=f"not about an installed hvdrun: {why}")
+
+
 @functools.cache
 def has_modules(*names, python="/usr/bin/python3"):
     """Whether this Python has them. They are looked for, not imported: PyTorch would take each process that collects tests a second."""

@@ -2,12 +2,11 @@
 
 import json
 import os
-import pathlib
 import re
 import socket
 
 import pytest
-from conftest import hvdrun_path
+from conftest import hvdrun_path, library
 
 LONG = "x" * 10_000
 CONTROL = "a\x1b[31m\r\n\x07\x7f"
@@ -264,8 +263,7 @@ def test_check_build_says_what_there_is_for_a_gpu(run):
     head, gpu = job.out.split("\nGPU:\n")
     assert "    [ ] NCCL\n" in head
     lines = gpu.splitlines()
-    library = pathlib.Path(hvdrun_path()).resolve().parent.parent / "lib" / "libhvd_cuda.so"
-    if not library.exists():
+    if not library("libhvd_cuda.so").exists():
         assert lines == ["    libhvd_cuda.so is not in this build"]
         return
     assert len(lines) == 3 and lines[0].startswith("    kernels for sm_75, sm_80, "), gpu

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import hvdrun_path, kill, foreign_worker as worker
+from conftest import hvdrun_path, kill, needs_the_build_tree, foreign_worker as worker
 from host_rig import WHY_NOT, HostRig
 from sentences import not_sent
 
@@ -103,6 +103,7 @@ print("trained by", hvd.size(), "from", horovod.__file__)
     assert job.out.count(f"trained by 2 from {pod.cache / build_here()[1]}/lib/hvdrun/python/horovod/__init__.py") == 2, job.out
 
 
+@needs_the_build_tree("it copies the folders of one")
 def test_the_same_build_on_path_is_taken_and_nothing_is_sent(pod, pod_run, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(installation() / "lib", copy / "lib")

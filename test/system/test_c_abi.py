@@ -6,7 +6,9 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import REPO, hvdrun_path
+from conftest import REPO, hvdrun_path, needs_the_build_tree
+
+pytestmark = needs_the_build_tree("a wheel has nothing that C programs are linked with")
 
 BUILD = os.path.dirname(os.path.dirname(os.path.realpath(hvdrun_path())))
 

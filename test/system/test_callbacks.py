@@ -5,7 +5,9 @@ import pathlib
 import subprocess
 
 import pytest
-from conftest import REPO, WORKERS, hvdrun_path, scaled
+from conftest import REPO, WORKERS, hvdrun_path, needs_the_build_tree, scaled
+
+pytestmark = needs_the_build_tree("a wheel has nothing that C programs are linked with")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import sys
 import textwrap
 
 import pytest
-from conftest import DEADLINE, REPO, hvdrun_path, skip_without, wait_until
+from conftest import DEADLINE, REPO, hvdrun_path, needs_the_build_tree, skip_without, wait_until
 from elastic_job import SCRIPT
 from test_autotune import SEARCH, train
 from test_detached_jobs import detached  # noqa: F401
@@ -136,6 +136,7 @@ def test_commands_of_verbs_have_options_that_the_verb_takes():
             assert not unknown, f"{page.name}: hvdrun {shlex.join(words)}"
 
 
+@needs_the_build_tree("a wheel has no hvd_perf")
 def test_hvd_perf_explains_its_options():
     done = subprocess.run([str(hvdrun_path()).rsplit("/", 1)[0] + "/hvd_perf", "--help"], capture_output=True, text=True,
                           timeout=DEADLINE)

@@ -7,7 +7,10 @@ import signal
 import time
 
 import pytest
-from conftest import hvdrun_path, read_proc, wait_until
+from conftest import hvdrun_path, needs_the_build_tree, read_proc, wait_until
+
+needs_perf = needs_the_build_tree("a wheel has no hvd_perf")
+pytestmark = needs_perf
 
 PERF = pathlib.Path(hvdrun_path()).with_name("hvd_perf")
 STALLED = 79  # the exit code

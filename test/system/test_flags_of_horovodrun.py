@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import hvdrun_path
+from conftest import hvdrun_path, needs_the_build_tree
 
 # As its help lists them, each with a value that works.
 WORK = """
@@ -63,6 +63,7 @@ def test_check_build_and_the_flags_agree_about_controllers(run, path):
     assert not path or not built["MPI"]
 
 
+@needs_the_build_tree("it copies the folders of one")
 def test_check_build_knows_no_mpi_where_the_plug_in_is_missing(tmp_path):
     """As hvd.mpi_built(): a copy of the installation without libhvd_mpi.so."""
     installed = pathlib.Path(hvdrun_path()).resolve().parents[1]

@@ -18,10 +18,9 @@ import uuid
 
 import pytest
 import slurm_rig
-from conftest import DEADLINE, REPO, hvdrun_path, kill, skip_without, wait_until, foreign_worker as worker
+from conftest import DEADLINE, REPO, hvdrun_path, kill, library, package_folder, skip_without, wait_until, foreign_worker as worker
 from sentences import NO_SERVER
 
-BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
 MPIRUN = shutil.which("mpirun")
 needs_mpirun = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun")
 MESH_VERSION = int(re.search(r"kMeshVersion = (\d+);", (REPO / "runtime/net/mesh/mesh_handshake.h").read_text())[1])
@@ -35,8 +34,8 @@ def clean_environment(monkeypatch):
     for name in list(os.environ):
         if FOREIGN.match(name):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("HVD_RUNTIME", os.environ.get("HVD_RUNTIME", str(BUILD / "lib" / "libhvd.so")))
-    monkeypatch.setenv("PYTHONPATH", str(REPO / "runtime" / "python"))
+    monkeypatch.setenv("HVD_RUNTIME", os.environ.get("HVD_RUNTIME", str(library("libhvd.so"))))
+    monkeypatch.setenv("PYTHONPATH", str(package_folder()))
     monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
     monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
     monkeypatch.setenv("HVD_HVDRUN", hvdrun_path())
@@ -164,7 +163,7 @@ def test_srun_with_pmix_can_meet_by_mpi(run, slurm):
     if "pmix" not in subprocess.run(["srun", "--mpi=list"], env=dict(os.environ, **slurm.environment), text=True,
                                     capture_output=True).stdout:
         pytest.skip("this Slurm has no PMIx")
-    if not (BUILD / "lib" / "libhvd_mpi.so").exists():
+    if not library("libhvd_mpi.so").exists():
         pytest.skip("this build has no libhvd_mpi.so")
     env = dict(slurm.environment, HOROVOD_CONTROLLER="mpi", OMPI_MCA_btl="self,tcp", OMPI_MCA_btl_tcp_if_include="lo")
     job = run("--mpi=pmix", "-N1", "-n2", *worker("init", "world", "facts", "sum"), program=["srun"], env=env)

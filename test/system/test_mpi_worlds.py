@@ -8,12 +8,11 @@ import shutil
 import sys
 
 import pytest
-from conftest import REPO, has_modules, hvdrun_path, read_some, foreign_worker as worker
+from conftest import REPO, has_modules, hvdrun_path, library, needs_the_build_tree, package_folder, read_some, foreign_worker as worker
 from test_played_hosts import PYTHON
 from sentences import NO_SERVER
 
-BUILD = pathlib.Path(hvdrun_path()).resolve().parent.parent
-RUNTIME = pathlib.Path(os.environ.get("HVD_RUNTIME", str(BUILD / "lib" / "libhvd.so")))
+RUNTIME = pathlib.Path(os.environ.get("HVD_RUNTIME", str(library("libhvd.so"))))
 MPIRUN = shutil.which("mpirun")
 try:
     from mpi4py import __file__ as mpi4py_file
@@ -47,7 +46,7 @@ def clean_environment(monkeypatch):
     for name in list(os.environ):
         if FOREIGN.match(name):
             monkeypatch.delenv(name)
-    paths = [str(REPO / "runtime" / "python")]
+    paths = [str(package_folder())]
     if mpi4py_file:
         paths.append(str(pathlib.Path(mpi4py_file).parents[1]))
     monkeypatch.setenv("PYTHONPATH", ":".join(paths))
@@ -132,8 +131,9 @@ def test_mpirun_over_several_hosts_needs_no_server(mpirun):
 @pytest.mark.long  # of 1 to 4 ranks with both kinds of threads, contract_mpi verifies the sums
 @THREADS
 @pytest.mark.parametrize("ranks", [2, 4])
+@needs_the_build_tree("a wheel has no hvd_perf")
 def test_hvd_perf_verifies_every_element_over_mpi(mpirun, ranks, one_thread):
-    program = [str(BUILD / "bin" / "hvd_perf"), "--verify", "--loops", "1", "--registered", "--sizes", "8,262144"]
+    program = [str(pathlib.Path(hvdrun_path()).with_name("hvd_perf")), "--verify", "--loops", "1", "--registered", "--sizes", "8,262144"]
     job = mpirun(ranks, hosts=2, env=dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread)), program=program)
     assert job.code == 0, job.out + job.err
     figures = [line for line in job.said if line.startswith("allreduce")]
@@ -421,6 +421,7 @@ SLOW = 'test "$OMPI_COMM_WORLD_RANK" != 1 || export HVD_TEST_LEAVE_MS=300; exec 
 
 
 @THREADS
+@needs_the_build_tree("it knows no faults that tests make")
 def test_a_rank_that_leaves_slowly_takes_the_leave_of_rank_0_for_no_failure(mpirun, one_thread):
     """Rank 1 leads work with the other host (so with this seed), and rank 0 sees it leave before it says goodbye."""
     env = dict(MPI, HOROVOD_MPI_THREADS_DISABLE=str(one_thread), HOROVOD_DYNAMIC_PROCESS_SETS="1")

@@ -10,11 +10,11 @@ import socket
 
 import pytest
 
-from conftest import REPO, WORKERS, has_modules, hvdrun_path, read_some, wait_until
+from conftest import REPO, WORKERS, has_modules, hvdrun_path, library, needs_the_build_tree, read_some, wait_until
 from sentences import STALL_LIMIT_PASSED
 
 PYTHON = "/usr/bin/python3"
-GLOO = pathlib.Path(hvdrun_path()).resolve().parent.parent / "lib" / "libhvd_gloo.so"
+GLOO = library("libhvd_gloo.so")
 
 
 pytestmark = [
@@ -229,6 +229,7 @@ def test_when_rank_0_leaves_nothing_crosses_any_more(run):
         job.nothing_left()
 
 
+@needs_the_build_tree("it copies the folders of one")
 def test_without_the_library_init_says_what_is_missing(run, tmp_path):
     inside = pathlib.Path(hvdrun_path()).resolve().parent.parent
     (tmp_path / "bin").mkdir()

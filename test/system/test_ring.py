@@ -7,13 +7,13 @@ import time
 
 import pytest
 from conftest import is_alive, read_some, wait_until
-from test_express import PERF, STALLED, goes_on, rank_of, small
+from test_express import PERF, STALLED, goes_on, needs_perf, rank_of, small
 
 __all__ = ["small"]
 SIZE = 16 << 20
 STREAMS = [("broadcast", SIZE), ("alltoall", SIZE), ("allgather", 1 << 20), ("reducescatter", 1 << 20)]
 
-pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks that have no core each use no ring")
+pytestmark = [needs_perf, pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks that have no core each use no ring")]
 
 
 def next_stall(job):

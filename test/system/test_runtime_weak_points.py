@@ -7,10 +7,10 @@ import signal
 import time
 
 import pytest
-from conftest import WORKERS, has_modules, hvdrun_path, read_proc, wait_until
+from conftest import WORKERS, has_modules, library, read_proc, wait_until
 from test_played_hosts import PYTHON
 
-GLOO = pathlib.Path(hvdrun_path()).resolve().parent.parent / "lib" / "libhvd_gloo.so"
+GLOO = library("libhvd_gloo.so")
 
 pytestmark = pytest.mark.skipif(not has_modules("numpy"), reason="the workers need NumPy")
 needs_gloo = pytest.mark.skipif(not GLOO.exists(), reason="this build has no libhvd_gloo.so")

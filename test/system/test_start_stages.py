@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from conftest import hvdrun_path, read_proc, wait_until, foreign_worker as worker
+from conftest import hvdrun_path, needs_the_build_tree, read_proc, wait_until, foreign_worker as worker
 from host_rig import SSHD, WHY_NOT, HostRig, rig_of
 from slowness import scaled
 
@@ -195,6 +195,7 @@ def test_a_name_that_never_comes_is_named_with_its_reason(hosts_run, late_names)
 # ---- a driver that is cut off before its first message
 
 
+@needs_the_build_tree("it knows no faults that tests make")
 def test_an_agent_that_hears_nothing_ends():
     """Its sshd does not notice that the connection is dead, and holds it open."""
     environment = dict(os.environ, HVD_TEST_FIRST_MESSAGE_SECONDS="1")
@@ -208,6 +209,7 @@ def test_an_agent_that_hears_nothing_ends():
     assert "nothing was heard of the driver for 1 s" in said, said
 
 
+@needs_the_build_tree("it knows no faults that tests make")
 def test_a_host_that_waits_for_another_hears_that_its_driver_lives(run, tmp_path):
     rig = HostRig(tmp_path, 2, environment="HVD_TEST_FIRST_MESSAGE_SECONDS=3")
     try:

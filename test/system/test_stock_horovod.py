@@ -3,12 +3,11 @@ the protocol written from its description (workers/stock_worker.py), and once ou
 
 import http.client
 import os
-import pathlib
 import re
 import socket
 
 import pytest
-from conftest import REPO, foreign_worker, hvdrun_path, read_until, worker
+from conftest import foreign_worker, hvdrun_path, library, package_folder, read_until, worker
 
 NOTICE = re.compile(r"workers of stock Horovod meet at (127\.0\.0\.1):(\d+): its protocol has no authentication")
 MORE_THAN_IT_TAKES = 400  # connections
@@ -39,9 +38,8 @@ def test_hosts_that_one_machine_plays_are_hosts_of_stock_workers(run):
 
 
 def test_our_package_meets_there_as_under_any_launcher_of_stock_horovod(run):
-    build = pathlib.Path(hvdrun_path()).resolve().parent.parent
-    ours = {"PYTHONPATH": REPO / "runtime" / "python", "HVD_HVDRUN": hvdrun_path(),
-            "HVD_RUNTIME": os.environ.get("HVD_RUNTIME", build / "lib" / "libhvd.so")}
+    ours = {"PYTHONPATH": package_folder(), "HVD_HVDRUN": hvdrun_path(),
+            "HVD_RUNTIME": os.environ.get("HVD_RUNTIME", library("libhvd.so"))}
     flags = [word for name, value in ours.items() for word in ("-x", f"{name}={value}")]
     job = run("--stock-horovod", "-np", 2, *flags, *foreign_worker("init", "world", "sum", "shutdown"))
     assert job.code == 0, job.out + job.err
