@@ -70,9 +70,8 @@ void HostTransition::Handle(const AgentLost& event) {
   bool took_ranks = false;
   for (const Placement& place : state_.plan.ranks) {
     if (place.host != event.host) continue;
-    RankRecord& rank = state_.ranks[place.rank];
-    took_ranks = took_ranks || !rank.ended();
-    state_.Move(rank, WorkerState::kEnded);
+    took_ranks = took_ranks || !state_.ranks[place.rank].ended();
+    state_.Move(place.rank, WorkerState::kEnded);
   }
   if (took_ranks && had_finished) {
     change_.Notify("host " + state_.plan.hosts[event.host] + " was lost: " + event.reason +

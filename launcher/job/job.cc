@@ -209,7 +209,7 @@ void JobTransition::ReplaceHanging(const std::vector<uint32_t>& ranks) {
     change_.Notify(RankText(state_, *worker) +
                    " hangs and was ended, so that the others can go on");
     change_.Do(SignalWorker{*worker, SIGKILL});
-    state_.ranks[*worker].end_by = TimePoint::max();
+    state_.Change(*worker, [](RankRecord& record) { record.end_by = TimePoint::max(); });
   }
 }
 

@@ -80,7 +80,8 @@ void CutConnectingHosts(JobChange& change) {
 
 // No user code runs yet: connected agents end, and the other hosts are given up.
 void EndOpening(JobChange& change) {
-  for (RankRecord& rank : change.state.ranks) change.state.Move(rank, WorkerState::kEnded);
+  for (uint32_t r = 0; r < change.state.ranks.size(); ++r)
+    change.state.Move(r, WorkerState::kEnded);
   change.state.phase = JobPhase::kFinishing;
   change.state.deadline = change.now + change.state.options.finish_limit;
   change.Do(FinishJob{});

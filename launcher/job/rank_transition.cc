@@ -27,7 +27,7 @@ void RankTransition::Handle(const WorkerStarted& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
   if (rank.ended() || rank.pid != 0) return;
-  if (rank.state == WorkerState::kStarting) state_.Move(rank, WorkerState::kOutside);
+  if (rank.state == WorkerState::kStarting) state_.Move(event.rank, WorkerState::kOutside);
   rank.pid = event.pid;
   // The job asked it to end before its start was reported.
   if (state_.elastic.restart) change_.Do(SignalWorker{event.rank, SIGTERM});
@@ -43,7 +43,7 @@ void RankTransition::RunWhenAllBegun() {
 
 void RankTransition::Handle(const WorkerNotStarted& event) {
   if (!Known(event.rank)) return;
-  state_.Move(state_.ranks[event.rank], WorkerState::kEnded);
+  state_.Move(event.rank, WorkerState::kEnded);
   if (change_.MayReplace() && state_.generation > 0) {
     return LoseUnstarted(members_, event.rank, event.reason);
   }
@@ -71,9 +71,10 @@ void RankTransition::Handle(const RankJoined& event) {
 // Fails hvd.init() in ranks that wait for a world that can no longer form. `missing`: a lost rank.
 void RankTransition::BreakWaiting(uint32_t missing) {
   if (state_.counts.waiting == 0) return;
-  for (RankRecord& rank : state_.ranks) {
+  for (uint32_t r = 0; r < state_.ranks.size(); ++r) {
+    RankRecord& rank = state_.ranks[r];
     rank.init_failed = rank.init_failed || rank.waiting();
-    state_.StopWaiting(rank);
+    state_.StopWaiting(r);
   }
   RankRecord& gone = state_.ranks[missing];
   gone.awaited = true;
@@ -90,10 +91,9 @@ void RankTransition::BreakWaiting(uint32_t missing) {
 
 void RankTransition::Handle(const RankLeft& event) {
   if (!Known(event.rank)) return;
-  RankRecord& rank = state_.ranks[event.rank];
   members_.LeaveGeneration(event.rank);
-  state_.LeaveWorld(rank);
-  if (!rank.parting) Part(event.rank, event.noticed_ns, event.had_failed);
+  state_.LeaveWorld(event.rank);
+  if (!state_.ranks[event.rank].parting) Part(event.rank, event.noticed_ns, event.had_failed);
 }
 
 // The job had asked it to end by then. An event from a distant host, or one that was away, may
@@ -112,13 +112,10 @@ void RankTransition::Part(uint32_t rank, int64_t stamp_ns, bool had_failed) {
 void RankTransition::Handle(const RankLost& event) {
   if (!Known(event.rank)) return;
   RankRecord& rank = state_.ranks[event.rank];
-  state_.StopWaiting(rank);
+  state_.StopWaiting(event.rank);
   if (event.generation == 0 || rank.in_generation != event.generation) return;
   members_.LoseMember(event.rank);
-  rank.in_generation = 0;
-  if (!rank.ended()) state_.Move(rank, WorkerState::kLost);
-  state_.counts.lost += !rank.loss;
-  rank.loss = Loss{WasAsked(event.rank, event.noticed_ns), event.reason, event.doing};
+  state_.Lose(event.rank, {WasAsked(event.rank, event.noticed_ns), event.reason, event.doing});
   Part(event.rank, event.noticed_ns, event.had_failed);
   if (event.pid != 0 && rank.pid == 0) rank.pid = event.pid;
   change_.Do(BreakGeneration{event.generation, event.reason});
@@ -140,7 +137,7 @@ void RankTransition::FailOf(uint32_t rank, std::string reason) {
 void RankTransition::Handle(const WorkerExited& event) {
   if (!Known(event.rank) || state_.ranks[event.rank].end) return;
   RankRecord& rank = state_.ranks[event.rank];
-  state_.Move(rank, WorkerState::kEnded);
+  state_.Move(event.rank, WorkerState::kEnded);
   // It was asked to end, and ends as asked, with or without a goodbye. After Ctrl-C every failure
   // is a consequence: of a KeyboardInterrupt, or of a peer that had one.
   const bool asked = WasAsked(event.rank, event.noticed_ns);

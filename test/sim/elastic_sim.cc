@@ -15,6 +15,7 @@
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
 #include "runtime/segment/job_page.h"
+#include "test/sim/recounted.h"
 #include "test/sim/sim_events.h"
 
 namespace hvd::test {
@@ -268,6 +269,7 @@ class ElasticSim::World {
     if (state_.phase == JobPhase::kDone) return;
     failed_ = state_.failure.has_value();
     const Decision decision = Step(state_, event, events_.now());
+    if (const std::string wrong = WrongCount(state_); !wrong.empty()) Trouble(wrong);
     for (const JobAction& action : decision.actions)
       std::visit([this](const auto& a) { Do(a); }, action);
   }
@@ -644,6 +646,7 @@ class ElasticSim::World {
   }
 
   void CheckState() {
+    if (const std::string wrong = WrongCount(state_); !wrong.empty()) Trouble(wrong);
     std::set<std::pair<uint32_t, uint32_t>> seats;
     for (uint32_t w = 0; w < state_.ranks.size(); ++w) {
       const RankRecord& record = state_.ranks[w];

@@ -22,6 +22,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
+#include "test/sim/recounted.h"
 #include "test/sim/sim_events.h"
 
 namespace hvd::test {
@@ -105,6 +106,7 @@ class World {
     if constexpr (requires { event.rank; }) schedule_ << " " << event.rank;
     const Decision decision = Step(state_, event, events_.now());
     schedule_ << "  " << decision.reason << "\n";
+    if (const std::string wrong = WrongCount(state_); !wrong.empty()) Trouble(wrong);
     for (const JobAction& action : decision.actions)
       std::visit([this](const auto& a) { Do(a); }, action);
   }

@@ -70,6 +70,7 @@ void ForgetHosts(JobState& state, const std::vector<bool>& outlives) {
     state.dismissed[host] = true;
     state.elastic.hosts[host].gone = true;
   }
+  state.elastic.CountHosts();
 }
 
 std::vector<JobAction> UnfinishedActions(const JobState& state, const HostSnapshots& snapshots,

@@ -196,17 +196,6 @@ void RecordFields(auto& f, MaybeConst<JobState> auto& m) {
     m.leave_by, m.paused_at);
 }
 
-// Fields that are derived from the others.
-void CountRanks(JobState& state) {
-  state.counts = {};
-  for (const RankRecord& rank : state.ranks) {
-    state.counts.begun += rank.state != WorkerState::kStarting;
-    state.counts.ended += rank.ended();
-    state.counts.waiting += rank.waiting();
-    state.counts.lost += rank.loss.has_value();
-  }
-}
-
 bool IsSound(const JobState& state) {
   const size_t hosts = state.plan.hosts.size();
   if (state.elastic.hosts.size() != hosts || state.host_open.size() != hosts ||
@@ -234,7 +223,7 @@ bool DecodeJobState(std::string_view bytes, JobState& state, TimePoint now) {
   record(state);
   if (!record.fields().AtEnd() || !IsSound(state)) return false;
   state.elastic.ledger.GoOn();
-  CountRanks(state);
+  state.Recount();
   state.facts.assign(state.plan.hosts.size(), {});
   for (uint32_t host = 0; host < state.plan.hosts.size(); ++host) {
     const bool remote = state.elastic.hosts[host].listing.remote;

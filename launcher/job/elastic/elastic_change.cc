@@ -8,19 +8,17 @@ namespace hvd {
 
 bool ElasticChange::IsAlive(uint32_t worker) const { return state.ranks[worker].alive(); }
 
-std::vector<uint32_t> ElasticChange::AliveWorkers() const {
-  std::vector<uint32_t> alive;
-  for (uint32_t worker = 0; worker < state.ranks.size(); ++worker) {
-    if (IsAlive(worker)) alive.push_back(worker);
-  }
-  return alive;
-}
+namespace {
 
-std::vector<uint32_t> ElasticChange::StayingWorkers() const {
-  std::vector<uint32_t> staying = AliveWorkers();
-  std::erase_if(staying, [this](uint32_t worker) { return state.ranks[worker].leaving(); });
-  return staying;
-}
+bool IsAny(const WorkerKind&) { return true; }
+bool Stays(const WorkerKind& kind) { return !kind.leaving(); }
+
+}  // namespace
+
+size_t ElasticChange::CountAlive() const { return CountAlive(IsAny); }
+std::vector<uint32_t> ElasticChange::AliveWorkers() const { return AliveWorkers(IsAny); }
+size_t ElasticChange::CountStaying() const { return CountAlive(Stays); }
+std::vector<uint32_t> ElasticChange::StayingWorkers() const { return AliveWorkers(Stays); }
 
 std::string ElasticChange::WorkerText(uint32_t worker) const {
   const RankRecord& record = state.ranks[worker];

@@ -3,6 +3,7 @@
 #ifndef HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_CHANGE_H_
 #define HVD_LAUNCHER_JOB_ELASTIC_ELASTIC_CHANGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "launcher/job/state/elastic_state.h"
 #include "launcher/job/state/job_change.h"
 #include "launcher/job/state/job_state.h"
+#include "launcher/job/state/worker_kinds.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {
@@ -37,8 +39,26 @@ struct ElasticChange {
   void FailJob(std::string reason);
 
   bool IsAlive(uint32_t worker) const;
+  // The next three: workers that are alive, of the kinds for which `is` is true. Only the list
+  // looks at workers, and only if it is not empty.
+  size_t CountAlive(auto is) const {
+    return state.kinds.Count([&is](const WorkerKind& kind) { return !kind.lost && is(kind); });
+  }
+  bool AnyAlive(auto is) const { return CountAlive(is) > 0; }
+  std::vector<uint32_t> AliveWorkers(auto is) const {
+    std::vector<uint32_t> workers;
+    const size_t count = CountAlive(is);
+    workers.reserve(count);
+    for (uint32_t worker = 0; worker < state.ranks.size() && workers.size() < count; ++worker) {
+      if (IsAlive(worker) && is(KindOf(state.ranks[worker]))) workers.push_back(worker);
+    }
+    return workers;
+  }
+  size_t CountAlive() const;
   std::vector<uint32_t> AliveWorkers() const;
-  std::vector<uint32_t> StayingWorkers() const;  // alive, and not leaving
+  // Alive, and not leaving.
+  size_t CountStaying() const;
+  std::vector<uint32_t> StayingWorkers() const;
   // "rank 2 on host node1 (pid 1234)"
   std::string WorkerText(uint32_t worker) const;
   Candidate CandidateOf(uint32_t worker) const;

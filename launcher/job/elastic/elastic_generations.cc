@@ -8,6 +8,7 @@
 
 #include "launcher/job/policy/rank_order.h"
 #include "launcher/job/state/job_state.h"
+#include "launcher/job/state/worker_kinds.h"
 #include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 
@@ -21,13 +22,15 @@ bool IsSurvivor(const Candidate& candidate) { return candidate.last_rank.has_val
 void AddWaiting(ElasticChange& change, uint32_t worker) {
   RankRecord& record = change.state.ranks[worker];
   change.LeaveGeneration(worker);
-  change.state.LeaveWorld(record);
+  change.state.LeaveWorld(worker);
   if (record.dismissed()) {  // the dismissal has not reached it yet
     return change.Do(DismissWorker{worker, "the job goes on, or has ended, without it"});
   }
   const bool is_spare = record.waiting() && record.init.is_spare;
-  change.state.Move(record, WorkerState::kInInit);
-  record.init = {change.now, is_spare};
+  change.state.Move(worker, WorkerState::kInInit);
+  change.state.Change(worker, [&change, is_spare](RankRecord& waiting) {
+    waiting.init = {change.now, is_spare};
+  });
   record.parting.reset();
   change.elastic.any_joined = true;
   change.elastic.incomplete_since.reset();
@@ -35,11 +38,14 @@ void AddWaiting(ElasticChange& change, uint32_t worker) {
 
 namespace {
 
+bool StaysAndWaits(const WorkerKind& worker) { return !worker.leaving() && worker.waiting(); }
+// It has the state of the job, if any rank has it.
+bool WasMemberAndWaits(const WorkerKind& worker) { return worker.was_member && worker.waiting(); }
+
 std::vector<Candidate> Waiting(const ElasticChange& change) {
   std::vector<Candidate> waiting;
-  for (uint32_t worker : change.StayingWorkers()) {
-    if (change.state.ranks[worker].waiting()) waiting.push_back(change.CandidateOf(worker));
-  }
+  for (uint32_t worker : change.AliveWorkers(StaysAndWaits))
+    waiting.push_back(change.CandidateOf(worker));
   // New workers beyond --max-np are spares.
   std::stable_partition(waiting.begin(), waiting.end(), IsSurvivor);
   if (waiting.size() > change.elastic.policy.max_np) waiting.resize(change.elastic.policy.max_np);
@@ -50,9 +56,8 @@ std::vector<Candidate> Waiting(const ElasticChange& change) {
 
 // All ranks that have the state of the job, and could send it to new ones, are waiting.
 bool SurvivorsWait(const ElasticChange& change) {
-  return std::ranges::all_of(change.AliveWorkers(), [&change](uint32_t worker) {
-    const RankRecord& record = change.state.ranks[worker];
-    return !record.was_member() || record.waiting() || record.dismissed();
+  return !change.AnyAlive([](const WorkerKind& worker) {
+    return worker.was_member && !worker.waiting() && !worker.dismissed();
   });
 }
 
@@ -60,16 +65,13 @@ namespace {
 
 // A lost process that still runs could write into memory that the survivors use.
 bool LostAreGone(const ElasticChange& change) {
-  return std::ranges::none_of(
-      change.state.ranks, [](const RankRecord& record) { return record.loss && !record.ended(); });
+  return !change.state.kinds.Any([](const WorkerKind& worker) { return worker.lost; });
 }
 
 // The waiting worker that has been in the job longest, even if it is leaving.
 std::optional<Candidate> SeniorThatWaits(const ElasticChange& change) {
   std::optional<Candidate> senior;
-  for (uint32_t worker : change.AliveWorkers()) {
-    const RankRecord& record = change.state.ranks[worker];
-    if (!record.was_member() || !record.waiting()) continue;
+  for (uint32_t worker : change.AliveWorkers(WasMemberAndWaits)) {
     const Candidate candidate = change.CandidateOf(worker);
     if (!senior || IsSenior(candidate, *senior)) senior = candidate;
   }
@@ -120,10 +122,12 @@ void Begin(ElasticChange& change, std::vector<Candidate> candidates) {
     if (record.was_member() && policy.outlives_losses)
       change.elastic.ledger.NoteGood(change.elastic.hosts[place.host].listing.host,
                                      place.local_rank, change.now);
-    change.state.Move(record, WorkerState::kMember);
     record.rank = member.place.rank;
-    record.in_generation = change.state.generation;
-    if (!record.was_member()) record.first_generation = change.state.generation;
+    change.state.Move(member.worker, WorkerState::kMember);
+    change.state.Change(member.worker, [&change](RankRecord& begins) {
+      begins.in_generation = change.state.generation;
+      if (!begins.was_member()) begins.first_generation = change.state.generation;
+    });
   }
   change.Do(BeginWorld{change.state.generation, change.elastic.generation});
   if (!policy.ranks_change)
@@ -143,17 +147,14 @@ std::vector<Candidate> NextMembers(const ElasticChange& change) {
   if (change.elastic.running || change.elastic.restart || !LostAreGone(change) ||
       !SurvivorsWait(change))
     return {};
+  // No rank has the state yet, or any more: all begin together.
+  const size_t most = change.elastic.policy.max_np;
+  if (!change.AnyAlive(WasMemberAndWaits) &&
+      std::min(change.CountAlive(StaysAndWaits), most) < std::min(change.CountStaying(), most))
+    return {};
   std::vector<Candidate> waiting = Waiting(change);
   KeepState(change, waiting);
-  if (waiting.empty()) return {};
-  const bool first = change.state.generation == 0;
-  const size_t expected =
-      std::min<size_t>(change.StayingWorkers().size(), change.elastic.policy.max_np);
-  if (first && waiting.size() < expected) return {};
   if (waiting.size() < change.elastic.policy.min_np && !fewer_may_go_on) return {};
-  const bool survivors = std::ranges::any_of(waiting, IsSurvivor);
-  // No rank has the state any more: all begin again, together.
-  if (!first && !survivors && waiting.size() < expected) return {};
   return waiting;
 }
 

@@ -17,10 +17,10 @@ void HandleListing(ElasticChange& change, const HostsListed& listed);
 void HandleFacts(ElasticChange& change, uint32_t host, const AgentFacts& facts);
 // Hosts that the source lists, that are not open, and that may be used.
 std::vector<HostSlots> HostsToOpen(const ElasticChange& change);
-void Open(ElasticChange& change, const HostSlots& listing);
+void Open(ElasticChange& change, const std::vector<HostSlots>& listings);
 // Hosts that are no longer listed and have no workers left.
 std::vector<uint32_t> UnusedHosts(const ElasticChange& change);
-void Drop(ElasticChange& change, uint32_t host);
+void Drop(ElasticChange& change, const std::vector<uint32_t>& hosts);
 // Some listed host is not ready yet.
 bool HostsConnecting(const ElasticChange& change);
 

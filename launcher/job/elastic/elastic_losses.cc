@@ -117,10 +117,10 @@ void LoseWithHost(ElasticChange& change, uint32_t worker) {
     change.Do(BreakGeneration{record.in_generation, "host " + host + " was lost"});
     change.LoseMember(worker);
   }
-  record.in_generation = 0;
+  change.state.Change(worker, [](RankRecord& gone) { gone.in_generation = 0; });
   // If it was lost before its host, no exit code will follow.
   if (record.loss && !record.ended()) record.forgiven = true;
-  change.state.Move(record, WorkerState::kEnded);
+  change.state.Move(worker, WorkerState::kEnded);
 }
 
 }  // namespace
@@ -162,8 +162,7 @@ void HandleEnd(ElasticChange& change, uint32_t worker) {
   const std::string end = change.WorkerText(worker) + " failed: " + DescribeCause(record);
   if (change.elastic.lost_cause.empty()) change.elastic.lost_cause = end + LastLineOf(record);
   if (change.elastic.RestartsInJob()) return RestartAll(change, end);
-  change.Notify(end + "; " +
-                Counted(change.StayingWorkers().size(), "rank goes on", "ranks go on") +
+  change.Notify(end + "; " + Counted(change.CountStaying(), "rank goes on", "ranks go on") +
                 " without it (" + change.elastic.budget.Text(change.now) + ")");
 }
 
@@ -171,6 +170,7 @@ void LoseHost(ElasticChange& change, uint32_t host, const std::string& reason) {
   ElasticHost& known = change.elastic.hosts[host];
   const bool was_wanted = !std::exchange(known.gone, true);
   known.trouble = reason;
+  change.elastic.CountHosts();
   change.state.stages.Fail(host, reason, change.now);  // it is no longer connecting
   std::vector<uint32_t> taken;
   if (!change.state.dismissed[host] && was_wanted) {

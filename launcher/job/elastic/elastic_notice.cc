@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "launcher/job/state/worker_kinds.h"
 #include "launcher/output/text/phrases.h"
 #include "runtime/base/text/format.h"
 #include "runtime/segment/job_page.h"
@@ -17,6 +18,18 @@ namespace {
 // How long a rank that joins waits for others that are starting, so that training is interrupted
 // once instead of twice.
 constexpr Duration kGrowthPatience = std::chrono::seconds(5);
+
+bool IsNew(const WorkerKind& worker) { return !worker.was_member && !worker.leaving(); }
+bool IsNewAndWaits(const WorkerKind& worker) { return IsNew(worker) && worker.waiting(); }
+bool IsNewAndStarts(const WorkerKind& worker) { return IsNew(worker) && !worker.waiting(); }
+
+// Since when the first of the new ones has waited.
+TimePoint FirstWaits(const ElasticChange& change) {
+  TimePoint first = TimePoint::max();
+  for (uint32_t worker : change.AliveWorkers(IsNewAndWaits))
+    first = std::min(first, change.state.ranks[worker].init.since);
+  return first;
+}
 
 }  // namespace
 
@@ -34,32 +47,22 @@ void HoldCommitsOfAll(ElasticChange& change, uint32_t update) {
 // While a generation runs: ranks that join or leave, or a request to stop.
 NoticePlan PlanNotice(const ElasticChange& change) {
   const bool idle = change.elastic.running && !change.elastic.restart;
-  if (!idle || change.elastic.notice != CommitNotice::kNone) return {};
+  if (!idle || change.elastic.notice != CommitNotice::kNone || change.elastic.any_finished)
+    return {};
   uint32_t update = 0;
   if (change.elastic.stop_asked) update |= kUpdateStop;
-  bool starting = false;
-  size_t members = 0, new_ones = 0;
-  std::optional<TimePoint> first_waits;
-  for (uint32_t worker : change.AliveWorkers()) {
-    const RankRecord& record = change.state.ranks[worker];
-    if (record.in_generation != 0 && record.leaving()) update |= kUpdateRemoved;
-    members += record.in_generation != 0 && !record.leaving();
-    if (record.was_member() || record.leaving()) continue;
-    if (!record.waiting()) {
-      starting = true;
-      continue;
-    }
-    ++new_ones;
-    first_waits = std::min(first_waits.value_or(record.init.since), record.init.since);
-  }
-  if (change.elastic.any_finished) return {};
-  const bool room = members < change.elastic.policy.max_np;
+  if (change.AnyAlive([](const WorkerKind& w) { return w.in_generation && w.leaving(); }))
+    update |= kUpdateRemoved;
+  const size_t members =
+      change.CountAlive([](const WorkerKind& w) { return w.in_generation && !w.leaving(); });
+  const size_t new_ones = change.CountAlive(IsNewAndWaits);
+  if (members >= change.elastic.policy.max_np || new_ones == 0) return {update, {}};
   const bool full = members + new_ones >= change.elastic.policy.max_np;
-  if (!room) first_waits.reset();
-  if (first_waits && (!starting || full || change.now >= *first_waits + kGrowthPatience))
-    update |= kUpdateAdded;
-  if (update != 0 || !first_waits) return {update, {}};
-  return {0, *first_waits + kGrowthPatience};
+  if (full || !change.AnyAlive(IsNewAndStarts)) return {update | kUpdateAdded, {}};
+  const TimePoint growth_at = FirstWaits(change) + kGrowthPatience;
+  if (change.now >= growth_at) return {update | kUpdateAdded, {}};
+  if (update != 0) return {update, {}};
+  return {0, growth_at};
 }
 
 ActAtCommit OrderToAct(const ElasticState& elastic) {

@@ -74,7 +74,7 @@ bool IsIncomplete(const ElasticChange& change) {
 RestartPlan PlanRestart(const ElasticChange& change) {
   const ElasticState& elastic = change.elastic;
   if (IsIncomplete(change)) return {"a rank is no longer there", {}, {}};
-  const bool running = change.state.phase == JobPhase::kRunning && !change.AliveWorkers().empty();
+  const bool running = change.state.phase == JobPhase::kRunning && change.CountAlive() > 0;
   if (!running || !elastic.RestartsInJob() || !MayRestart(elastic)) return {};
   const std::string why = ResizeReason(change);
   if (why.empty()) return {};

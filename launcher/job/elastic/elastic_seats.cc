@@ -8,40 +8,34 @@
 
 #include "launcher/job/elastic/elastic_hosts.h"
 #include "launcher/job/policy/rank_order.h"
+#include "launcher/job/state/worker_kinds.h"
 #include "launcher/output/text/phrases.h"
 #include "launcher/wire/messages.h"
 
 namespace hvd {
 namespace {
 
-bool HasSlot(const ElasticChange& change, uint32_t worker) {
-  const Placement& place = change.state.plan.ranks[worker];
-  const ElasticHost& host = change.elastic.hosts[place.host];
-  return host.listed && place.local_rank < host.slots;
-}
-
 size_t CountWithSlot(const ElasticChange& change) {
-  return static_cast<size_t>(std::ranges::count_if(
-      change.AliveWorkers(), [&change](uint32_t worker) { return HasSlot(change, worker); }));
+  return change.CountAlive([](const WorkerKind& worker) { return worker.has_slot; });
 }
 
 std::vector<Seat> FreeSeats(const ElasticChange& change) {
-  std::set<std::pair<uint32_t, uint32_t>> taken;
-  for (uint32_t worker = 0; worker < change.state.ranks.size(); ++worker) {
-    const Placement& place = change.state.plan.ranks[worker];
-    if (!change.state.ranks[worker].ended()) taken.emplace(place.host, place.local_rank);
-  }
   std::vector<Seat> free;
+  if (change.elastic.host_counts.free_seats == 0) return free;
   for (uint32_t host = 0; host < change.elastic.hosts.size(); ++host) {
     const ElasticHost& known = change.elastic.hosts[host];
-    if (!known.usable()) continue;
+    if (known.CountFree() == 0) continue;
     for (uint32_t seat = 0; seat < known.slots; ++seat) {
-      if (!taken.contains({host, seat}) &&
-          change.elastic.ledger.MayUse(known.listing.host, seat, change.now))
+      if (known.HasFree(seat) && change.elastic.ledger.MayUse(known.listing.host, seat, change.now))
         free.push_back({host, seat});
     }
   }
   return free;
+}
+
+size_t CountFree(const ElasticChange& change) {
+  const bool any_rests = change.elastic.ledger.NextChange(change.now).has_value();
+  return any_rests ? FreeSeats(change).size() : change.elastic.host_counts.free_seats;
 }
 
 // Workers may be added at the start, as replacements, and to ranks that admit new ones at a
@@ -49,7 +43,7 @@ std::vector<Seat> FreeSeats(const ElasticChange& change) {
 bool MayAdd(const ElasticChange& change) {
   if (change.elastic.any_finished || change.elastic.stop_asked || change.elastic.restart)
     return false;
-  const bool none_started = change.StayingWorkers().empty();
+  const bool none_started = change.CountStaying() == 0;
   return none_started || !change.elastic.RestartsInJob();
 }
 
@@ -76,12 +70,7 @@ StartMembers MembersToStart(const ElasticChange& change, const std::set<uint32_t
 
 void StartOn(ElasticChange& change, const std::vector<Seat>& seats) {
   std::set<uint32_t> added;
-  for (const Seat& seat : seats) {
-    const auto worker = static_cast<uint32_t>(change.state.ranks.size());
-    change.state.ranks.emplace_back();
-    change.state.plan.ranks.push_back({worker, seat.host, seat.seat, 0, 0, 0});
-    added.insert(worker);
-  }
+  for (const Seat& seat : seats) added.insert(change.state.AddWorker(seat.host, seat.seat));
   StartMembers start = MembersToStart(change, added);
   for (const Member& member : start.members)
     change.state.ranks[member.worker].rank = member.place.rank;
@@ -97,43 +86,47 @@ void StartOn(ElasticChange& change, const std::vector<Seat>& seats) {
 
 SeatPlan PlanSeats(const ElasticChange& change) {
   if (!MayAdd(change)) return {};
-  const size_t staying = change.StayingWorkers().size();
   const size_t most = MostWorkers(change);
   const size_t with_slot = CountWithSlot(change);
   if (with_slot >= most) return {};
-  std::vector<Seat> seats = FreeSeats(change);
-  if (seats.empty()) return {};
+  const size_t free = CountFree(change);
+  if (free == 0) return {};
   // The first start, or a start after all workers have ended, needs enough seats, and waits briefly
   // for hosts that are connecting.
-  if (staying == 0) {
-    if (seats.size() < change.Needed()) return {};
+  if (change.CountStaying() == 0) {
+    if (free < change.Needed()) return {};
     const TimePoint since = change.elastic.enough_since.value_or(change.now);
-    const bool full = seats.size() >= change.elastic.policy.max_np;
+    const bool full = free >= change.elastic.policy.max_np;
     if (!full && HostsConnecting(change) && change.now < since + kHostsPatience) return {{}, since};
   }
+  std::vector<Seat> seats = FreeSeats(change);
   seats.resize(std::min(seats.size(), most - with_slot));
   return {std::move(seats), {}};
 }
 
 // A worker leaves when its slot is gone and enough others can continue without it: ranks, and
 // workers that wait to become ranks. One that is still starting does not count yet.
-std::set<uint32_t> LeavingWorkers(const ElasticChange& change) {
-  std::set<uint32_t> without_slot;
-  size_t able = 0;
-  for (uint32_t worker : change.AliveWorkers()) {
-    const RankRecord& record = change.state.ranks[worker];
-    if (!HasSlot(change, worker)) {
-      without_slot.insert(worker);
-    } else {
-      able += record.was_member() || record.waiting() || change.state.generation == 0;
-    }
-  }
-  return able < change.elastic.policy.min_np ? std::set<uint32_t>() : without_slot;
+std::vector<uint32_t> WorkersThatTurn(const ElasticChange& change) {
+  const bool first = change.state.generation == 0;
+  const size_t able = change.CountAlive([first](const WorkerKind& worker) {
+    return worker.has_slot && (worker.was_member || worker.waiting() || first);
+  });
+  const bool may_leave = able >= change.elastic.policy.min_np;
+  return change.AliveWorkers([may_leave](const WorkerKind& worker) {
+    const bool leaves = may_leave && !worker.has_slot;
+    return !worker.dismissed() && worker.leaving() != leaves;
+  });
+}
+
+void Turn(ElasticChange& change, uint32_t worker) {
+  change.state.Change(worker, [](RankRecord& record) {
+    record.stay = record.leaving() ? Stay::kNeeded : Stay::kLeaving;
+  });
 }
 
 SeatCount CountSeats(const ElasticChange& change) {
-  SeatCount count{.taken = CountWithSlot(change), .free = FreeSeats(change).size()};
-  count.unlisted = change.AliveWorkers().size() - count.taken;
+  SeatCount count{.taken = CountWithSlot(change), .free = CountFree(change)};
+  count.unlisted = change.CountAlive() - count.taken;
   return count;
 }
 

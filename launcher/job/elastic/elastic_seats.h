@@ -31,8 +31,9 @@ void StartOn(ElasticChange& change, const std::vector<Seat>& seats);
 StartMembers MembersToStart(const ElasticChange& change, const std::set<uint32_t>& workers);
 // A worker leaves when its slot no longer exists and enough others could continue without it:
 // ranks, and workers that wait to become ranks. A worker that is still starting does not count as a
-// replacement.
-std::set<uint32_t> LeavingWorkers(const ElasticChange& change);
+// replacement. These are the workers that are to leave from now on, or are needed again.
+std::vector<uint32_t> WorkersThatTurn(const ElasticChange& change);
+void Turn(ElasticChange& change, uint32_t worker);
 // The seats that there are for the workers of a job.
 struct SeatCount {
   size_t taken = 0;     // by workers that stay

@@ -3,25 +3,22 @@
 #include <cstdint>
 #include <string>
 
+#include "launcher/job/state/worker_kinds.h"
 #include "runtime/base/text/format.h"
 
 namespace hvd {
 
 std::vector<uint32_t> NewSpares(const ElasticChange& change) {
   const ElasticState& elastic = change.elastic;
-  std::vector<uint32_t> spares;
-  if (!elastic.running || elastic.policy.spares == 0) return spares;
-  if (elastic.generation.size() < elastic.policy.max_np) return spares;  // waiting workers join
-  for (uint32_t worker : change.AliveWorkers()) {
-    const RankRecord& record = change.state.ranks[worker];
-    if (record.waiting() && !record.was_member() && !record.leaving() && !record.init.is_spare)
-      spares.push_back(worker);
-  }
-  return spares;
+  if (!elastic.running || elastic.policy.spares == 0) return {};
+  if (elastic.generation.size() < elastic.policy.max_np) return {};  // waiting workers join
+  return change.AliveWorkers([](const WorkerKind& worker) {
+    return worker.waiting() && !worker.was_member && !worker.leaving() && !worker.is_spare;
+  });
 }
 
 void NoteSpare(ElasticChange& change, uint32_t worker) {
-  change.state.ranks[worker].init.is_spare = true;
+  change.state.Change(worker, [](RankRecord& record) { record.init.is_spare = true; });
   change.Do(AskMemory{worker});
 }
 

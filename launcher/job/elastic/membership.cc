@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "launcher/job/host_records/host_stages.h"
 #include "launcher/job/state/elastic_state.h"
 #include "launcher/job/state/job_state.h"
+#include "launcher/job/state/worker_kinds.h"
 #include "launcher/output/text/phrases.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/text/format.h"
@@ -105,7 +105,7 @@ void WatchShortage(ElasticChange& change) {
     elastic.late_since.reset();
     return;
   }
-  const size_t have = change.StayingWorkers().size();
+  const size_t have = change.CountStaying();
   const uint32_t need = change.Needed();
   // If all ranks said goodbye, none waits for another: they are saving something, or are done.
   const bool keep_waiting =
@@ -136,32 +136,36 @@ std::optional<TimePoint> NextShortageReport(const ElasticState& elastic) {
   return std::min(elastic.next_report, wait->until);
 }
 
+void EndBy(ElasticChange& change, uint32_t worker, TimePoint time) {
+  change.state.Change(worker, [time](RankRecord& record) { record.end_by = time; });
+}
+
 // Ends a worker that was never a rank, and so has nothing to save.
 void EndUnused(ElasticChange& change, uint32_t worker) {
-  change.state.ranks[worker].end_by = change.now + change.state.options.terminate_grace;
+  EndBy(change, worker, change.now + change.state.options.terminate_grace);
   change.Do(SignalWorker{worker, SIGTERM});
 }
 
 // Workers whose slot is gone and that can leave now. A rank leaves at a commit, once the others
 // have its state.
 std::vector<uint32_t> WorkersToDismiss(const ElasticChange& change) {
-  std::vector<uint32_t> workers;
-  if (change.elastic.restart) return workers;  // all of them end
-  for (uint32_t worker : change.AliveWorkers()) {
-    const RankRecord& record = change.state.ranks[worker];
+  if (change.elastic.restart) return {};  // all of them end
+  return change.AliveWorkers([running = change.elastic.running](const WorkerKind& worker) {
     // Those that were ranks wait in hvd.init() after that commit.
-    const bool at_commit = record.waiting() && change.elastic.running;
-    if (record.stay == Stay::kLeaving && (!record.was_member() || at_commit))
-      workers.push_back(worker);
-  }
-  return workers;
+    const bool at_commit = worker.waiting() && running;
+    return worker.stay == Stay::kLeaving && (!worker.was_member || at_commit);
+  });
+}
+
+void NoteDismissed(ElasticChange& change, uint32_t worker) {
+  change.state.Change(worker, [](RankRecord& record) { record.stay = Stay::kDismissed; });
+  change.state.StopWaiting(worker);
 }
 
 void Dismiss(ElasticChange& change, uint32_t worker) {
-  RankRecord& record = change.state.ranks[worker];
-  record.stay = Stay::kDismissed;
-  if (record.waiting()) {
-    change.state.StopWaiting(record);
+  const bool waits = change.state.ranks[worker].waiting();
+  NoteDismissed(change, worker);
+  if (waits) {
     return change.Do(DismissWorker{worker, "its slot is no longer part of the job"});
   }
   NoteIncomplete(change);
@@ -174,37 +178,31 @@ void FinishIfDone(ElasticChange& change) {
   // A script without generations has no members, and each of its processes exits on its own.
   const bool finished = change.elastic.any_finished && change.state.generation > 0;
   if (!finished && !change.elastic.stop_asked) return;
-  bool any_member = false;
-  for (uint32_t worker : change.AliveWorkers())
-    any_member |= change.state.ranks[worker].in_generation != 0;
-  if (any_member) return;
-  for (uint32_t worker : change.AliveWorkers()) {
-    RankRecord& record = change.state.ranks[worker];
-    if (record.was_member() || record.dismissed()) continue;
-    record.stay = Stay::kDismissed;
-    change.state.StopWaiting(record);
+  if (change.AnyAlive([](const WorkerKind& worker) { return worker.in_generation; })) return;
+  const auto is_unused = [](const WorkerKind& worker) {
+    return !worker.was_member && !worker.dismissed();
+  };
+  for (uint32_t worker : change.AliveWorkers(is_unused)) {
+    NoteDismissed(change, worker);
     EndUnused(change, worker);
   }
   // Only ranks that were dismissed before are left.
-  if (!change.StayingWorkers().empty()) return;
-  for (uint32_t worker : change.AliveWorkers()) {
-    RankRecord& record = change.state.ranks[worker];
-    if (!record.end_by) record.end_by = change.now + change.state.options.stop_grace;
-  }
+  if (change.CountStaying() > 0) return;
+  for (uint32_t worker : change.AliveWorkers([](const WorkerKind& w) { return !w.must_end; }))
+    EndBy(change, worker, change.now + change.state.options.stop_grace);
 }
 
 // Sends SIGKILL to workers that have exceeded their grace.
 void KillOverdue(ElasticChange& change) {
   change.elastic.next_overdue.reset();
-  for (uint32_t worker : change.AliveWorkers()) {
-    std::optional<TimePoint>& end_by = change.state.ranks[worker].end_by;
-    if (!end_by || *end_by == TimePoint::max()) continue;
-    if (change.now >= *end_by) {
-      end_by = TimePoint::max();
+  const auto is_to_end = [](const WorkerKind& worker) { return worker.must_end && !worker.killed; };
+  for (uint32_t worker : change.AliveWorkers(is_to_end)) {
+    const TimePoint end_by = *change.state.ranks[worker].end_by;
+    if (change.now >= end_by) {
+      EndBy(change, worker, TimePoint::max());
       change.Do(SignalWorker{worker, SIGKILL});
     } else {
-      change.elastic.next_overdue =
-          std::min(change.elastic.next_overdue.value_or(*end_by), *end_by);
+      change.elastic.next_overdue = std::min(change.elastic.next_overdue.value_or(end_by), end_by);
     }
   }
 }
@@ -212,13 +210,11 @@ void KillOverdue(ElasticChange& change) {
 // "1 of 3 workers in hvd.init(), 1 starting; 2 free slots; generation 4; 2 to 4 ranks".
 std::string MembersText(const ElasticChange& change) {
   const JobPolicy& policy = change.elastic.policy;
-  const std::vector<uint32_t> alive = change.AliveWorkers();
-  const auto starting = std::ranges::count_if(alive, [&change](uint32_t worker) {
-    return change.state.ranks[worker].state == WorkerState::kStarting;
-  });
+  const size_t starting = change.CountAlive(
+      [](const WorkerKind& worker) { return worker.state == WorkerState::kStarting; });
   return Format("{} of {} in hvd.init(), {} starting; {}; generation {}{}; {} to {} ranks",
-                change.state.counts.waiting, Counted(alive.size(), "worker", "workers"), starting,
-                Counted(CountSeats(change).free, "free slot", "free slots"),
+                change.state.counts.waiting, Counted(change.CountAlive(), "worker", "workers"),
+                starting, Counted(CountSeats(change).free, "free slot", "free slots"),
                 change.state.generation, change.elastic.running ? " runs" : "", policy.min_np,
                 policy.max_np);
 }
@@ -238,12 +234,8 @@ std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
 
   // Open hosts that are listed; mark workers whose slot is gone as leaving.
   if (elastic.restart) ContinueRestart(change);
-  for (const HostSlots& listing : HostsToOpen(change)) Open(change, listing);
-  const std::set<uint32_t> leaving = LeavingWorkers(change);
-  for (uint32_t worker : change.AliveWorkers()) {
-    Stay& stay = state.ranks[worker].stay;
-    if (stay != Stay::kDismissed) stay = leaving.contains(worker) ? Stay::kLeaving : Stay::kNeeded;
-  }
+  Open(change, HostsToOpen(change));
+  for (uint32_t worker : WorkersThatTurn(change)) Turn(change, worker);
 
   // If the script cannot continue with other ranks, restart all workers.
   const RestartPlan restart = PlanRestart(change);
@@ -274,7 +266,7 @@ std::optional<JobFailure> ReviewMembers(ElasticChange& change) {
   // End the job, overdue workers, unused hosts, and waits that have reached their limit.
   FinishIfDone(change);
   KillOverdue(change);
-  for (uint32_t host : UnusedHosts(change)) Drop(change, host);
+  Drop(change, UnusedHosts(change));
   WatchShortage(change);
   elastic.ledger_changes_at = elastic.ledger.NextChange(change.now);
   return std::exchange(change.failure, std::nullopt);

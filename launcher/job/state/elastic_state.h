@@ -3,7 +3,10 @@
 #ifndef HVD_LAUNCHER_JOB_STATE_ELASTIC_STATE_H_
 #define HVD_LAUNCHER_JOB_STATE_ELASTIC_STATE_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +20,7 @@
 #include "launcher/job/policy/host_ledger.h"
 #include "launcher/job/policy/job_policy.h"
 #include "launcher/job/policy/rank_order.h"
+#include "launcher/wire/plan.h"
 #include "runtime/base/clock.h"
 
 namespace hvd {
@@ -24,14 +28,21 @@ namespace hvd {
 // A host that was listed. One that is lost or leaves the list and comes back is a new host, with a
 // new number and a new agent.
 struct ElasticHost {
-  HostSlots listing;    // as its source named it last
-  uint32_t slots = 0;   // that it has; 0: its agent has not told yet
-  bool listed = true;   // the source still names it
-  bool ready = false;   // its agent waits for work
-  bool gone = false;    // its agent is gone, or about to go
-  std::string trouble;  // why it could not be used
+  HostSlots listing;         // as its source named it last
+  uint32_t slots = 0;        // that it has; 0: its agent has not told yet
+  bool listed = true;        // the source still names it
+  bool ready = false;        // its agent waits for work
+  bool gone = false;         // its agent is gone, or about to go
+  std::string trouble;       // why it could not be used
+  std::set<uint32_t> taken;  // seats of workers that have not ended
 
   bool usable() const { return listed && ready && !gone; }
+  bool HasFree(uint32_t seat) const { return seat < slots && !taken.contains(seat); }
+  size_t CountFree() const {
+    const auto has_slot = [this](uint32_t seat) { return seat < slots; };
+    const auto workers = static_cast<size_t>(std::ranges::count_if(taken, has_slot));
+    return usable() ? slots - workers : 0;
+  }
 };
 
 // How far the ranks of the running generation are with a change that they are to act on.
@@ -56,11 +67,18 @@ struct ElasticState {
   std::vector<HostSlots> listing;  // the last good answer of the source
   std::string source_trouble;      // why the source had no answer lately; empty: it had one
   std::vector<ElasticHost> hosts;  // by number
-  Generation generation;           // the last one that began
-  bool running = false;            // it is not broken, and no rank has left it
-  bool broken = false;             // it was: a rank of it was lost, or ended it
-  bool any_joined = false;         // since the workers were started, or started again
-  bool any_finished = false;       // a rank ended with 0: nobody is added or replaced any more
+  // Kept up to date by CountHosts, TakeSeat and FreeSeat.
+  struct HostCounts {
+    size_t free_seats = 0;            // of usable hosts, even if they rest after a failure
+    size_t unlisted = 0;              // hosts that are not gone
+    std::vector<HostSlots> unopened;  // listed, and not among the hosts, or gone
+    bool operator==(const HostCounts&) const = default;
+  } host_counts;
+  Generation generation;      // the last one that began
+  bool running = false;       // it is not broken, and no rank has left it
+  bool broken = false;        // it was: a rank of it was lost, or ended it
+  bool any_joined = false;    // since the workers were started, or started again
+  bool any_finished = false;  // a rank ended with 0: nobody is added or replaced any more
   Goodput time;
   uint32_t resets = 0;  // generations after the first one
   std::optional<Restart> restart;
@@ -94,6 +112,18 @@ struct ElasticState {
     return policy.restart == RestartMode::kInJob ||
            (policy.restart == RestartMode::kAuto && !any_joined);
   }
+
+  // Its host is listed with the slot.
+  bool HasSlot(const Placement& place) const {
+    return hosts[place.host].listed && place.local_rank < hosts[place.host].slots;
+  }
+  // Nothing in a job of fixed size, which has no list of hosts.
+  void TakeSeat(uint32_t host, uint32_t seat);
+  void FreeSeat(uint32_t host, uint32_t seat);
+  // The hosts that are not gone: by name and port.
+  std::map<std::pair<std::string, uint16_t>, uint32_t> LiveHosts() const;
+  // To be called when hosts, or their list, have changed.
+  void CountHosts();
 
   // hvdrun and its workers were stopped for this long, which counts towards no limit.
   void Shift(Duration away);

@@ -17,6 +17,7 @@
 #include "launcher/job/host_records/silent_routes.h"
 #include "launcher/job/state/elastic_state.h"
 #include "launcher/job/state/rank_record.h"
+#include "launcher/job/state/worker_kinds.h"
 #include "launcher/overlay/relay/relay_plan.h"
 #include "launcher/stall/verdict/script_verdict.h"
 #include "launcher/stall/verdict/verdict.h"
@@ -117,6 +118,7 @@ struct JobState {
         clocks(plan.hosts.size()),
         elastic(the_policy.value_or(FixedPolicy(plan.size())), seed) {
     for (uint32_t worker = 0; worker < ranks.size(); ++worker) ranks[worker].rank = worker;
+    Recount();
   }
 
   Plan plan;                           // the places of all workers, by their numbers
@@ -126,12 +128,14 @@ struct JobState {
   std::vector<RankRecord> ranks;
   // How many ranks are in each state, kept up to date: a job of many ranks does not look at all of
   // them at every event.
-  struct {
+  struct Counts {
     size_t begun = 0;    // no longer starting
     size_t ended = 0;    // kEnded
     size_t waiting = 0;  // kInInit
     size_t lost = 0;     // with a loss
+    bool operator==(const Counts&) const = default;
   } counts;
+  WorkerKinds kinds;  // the same in more detail, of those that have not ended
   HostStages stages;
   std::vector<BlockedRoute> blocked;      // routes between hosts on which no address works
   std::vector<bool> host_open;            // its agent was not reported gone
@@ -164,11 +168,26 @@ struct JobState {
   };
   std::optional<InitWatch> init_watch;
 
-  void Move(RankRecord& rank, WorkerState to);
+  // The workers change by these functions, which keep `counts`, `kinds` and the seats of the hosts
+  // up to date. A new one, whose process is to be started on this seat of the host:
+  uint32_t AddWorker(uint32_t host, uint32_t seat);
+  void Move(uint32_t worker, WorkerState to);
   // It no longer waits for a generation, because it will not be in one.
-  void StopWaiting(RankRecord& rank);
+  void StopWaiting(uint32_t worker);
   // It is no longer in a generation.
-  void LeaveWorld(RankRecord& rank);
+  void LeaveWorld(uint32_t worker);
+  // It is gone from its generation without a goodbye.
+  void Lose(uint32_t worker, Loss loss);
+  // Changes what a WorkerKind says, but for the state.
+  void Change(uint32_t worker, auto change) {
+    kinds.Remove(ranks[worker]);
+    change(ranks[worker]);
+    kinds.Add(ranks[worker]);
+  }
+  // The hosts or their slots have changed: which workers have a slot.
+  void NoteSlots();
+  // Everything that is derived from the rest of the state.
+  void Recount();
   // The worker that has this rank in the present generation.
   std::optional<uint32_t> WorkerOf(uint32_t rank) const;
   // The next three: of the present generation; where ranks keep their places, of the job, also

@@ -1,5 +1,5 @@
 // RankRecord: what a job knows about one of its workers: the state that it is in, and what belongs
-// to that state. A plain value; JobState::Move changes the state.
+// to that state. A plain value; JobState::Change changes what WorkerKind names.
 #ifndef HVD_LAUNCHER_JOB_STATE_RANK_RECORD_H_
 #define HVD_LAUNCHER_JOB_STATE_RANK_RECORD_H_
 
@@ -87,6 +87,7 @@ struct RankRecord {
   bool forgiven = false;            // its end is no failure of the job
   bool awaited = false;             // it was gone while others waited for it in hvd.init()
   bool init_failed = false;         // because a rank was gone that it waited for
+  bool has_slot = true;             // its host is listed with the slot that it is on
 
   bool running() const { return state != WorkerState::kStarting && !ended(); }
   bool waiting() const { return state == WorkerState::kInInit; }

@@ -13,6 +13,7 @@
 #include "launcher/job/report/job_result.h"
 #include "launcher/job/report/report.h"
 #include "runtime/segment/job_page.h"
+#include "test/sim/recounted.h"
 
 namespace hvd {
 namespace {
@@ -44,6 +45,7 @@ class Script {
 
   void On(const JobEvent& event) {
     const Decision decision = Step(state, event, clock.Now());
+    EXPECT_EQ(test::WrongCount(state), "");
     last = decision.actions;
     reason = decision.reason;
     for (const JobAction& action : decision.actions) {
