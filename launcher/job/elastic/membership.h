@@ -8,9 +8,9 @@
 //   elastic_restart      scripts that know of no generations
 //   elastic_generations  when a generation begins, and with which workers
 //   elastic_notice       what ranks are told, so that they act at the same commit
-//   elastic_dismissal    workers that are not needed any more
-//   elastic_shortage     too few ranks
 //   elastic_spares       workers that wait for a place
+//
+// Here: workers that are not needed any more, and too few ranks.
 //
 // Events change the state only; the consequences are decided here, after each of them, from the
 // state alone, so that the order of events does not matter. ReviewMembers asks the functions of the
