@@ -175,7 +175,7 @@ std::span<const Row> SettingRows() {
        .max = 100'000,
        .example = "0",
        .what = "the rank of this node",
-       .doc = "with --nnodes: rank of this node, from 0",
+       .doc = "with --nnodes: rank of this node, from 0; not said: node 0 gives it",
        .verbs = For::kBoth,
        .target = &Settings::node_rank},
       {.section = kHosts,

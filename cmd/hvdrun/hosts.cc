@@ -58,6 +58,10 @@ Result<std::vector<HostSlots>> HostsOfElastic(const Settings& settings) {
 
 }  // namespace
 
+bool IsThisHost(const std::string& name) {
+  return !NamesThat({name}, IsThisNode, kNameLimit).empty();
+}
+
 void SetQuiet() { quiet = true; }
 
 void PrintNotes(const std::vector<std::string>& notes) {

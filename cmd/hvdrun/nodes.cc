@@ -1,4 +1,7 @@
 // The same command on every node: node 0 runs the job, the others follow it until its end.
+#include <random>
+#include <utility>
+
 #include "cmd/hvdrun/verbs.h"
 #include "discovery/allocations/node_group.h"
 #include "launcher/channels/nodes/follow.h"
@@ -21,6 +24,35 @@ Duration PatienceOf(const Settings& settings) {
       std::chrono::duration<double>(settings.start_timeout_seconds));
 }
 
+// The exit code of the job; nothing: this machine leads, because the leader's address is its own.
+std::optional<int> Follow(const NodeGroup& group, const std::string& key, Duration patience) {
+  const std::string leader = Format("{}, port {}", group.leader, group.port);
+  FollowOptions options{group.leader, group.port, key, 0, "", {}, patience, {}};
+  options.say = [](const std::string& sentence) {
+    WriteAll(STDERR_FILENO, "hvdrun: " + sentence + "\n");
+  };
+  if (group.rank) {
+    options.node = *group.rank;
+    options.name = Format("node {}", *group.rank);
+    PrintNotes({Format("{} of {} follows node 0 at {}", options.name, group.nodes, leader)});
+    return FollowNode(std::move(options));
+  }
+  options.node = NodeIdOf(std::random_device{}());
+  options.name = "this node";
+  options.leads = [&group, leader, told = false]() mutable {
+    const bool leads = IsThisHost(group.leader);
+    if (leads) {
+      PrintNotes(
+          {Format("this machine is node 0 of {}: {} is its own address", group.nodes, leader)});
+    } else if (!std::exchange(told, true)) {
+      PrintNotes({Format("one of {} nodes follows node 0 at {}, which gives it its rank",
+                         group.nodes, leader)});
+    }
+    return leads;
+  };
+  return FollowNode(std::move(options));
+}
+
 }  // namespace
 
 Result<NodePart> JoinNodes(const Settings& settings) {
@@ -37,18 +69,12 @@ Result<NodePart> JoinNodes(const Settings& settings) {
   const Result<std::string> text = NodeKeyText(facts, **group);
   if (!text.ok()) return text.status();
   const std::string key = HkdfSha256("hvdrun", *text, "the key of a group of nodes");
-  if ((*group)->rank == 0) {
-    part.waiting = std::make_shared<WaitingNodes>();
-    part.waiting->key = key;
-    part.waiting->port = (*group)->port;
-    part.waiting->names = (*group)->names;
-    return part;
-  }
-  PrintNotes({Format("node {} of {} follows node 0 at {}, port {}", (*group)->rank, (*group)->nodes,
-                     (*group)->leader, (*group)->port)});
-  part.code = FollowNode(
-      {(*group)->leader, (*group)->port, key, (*group)->rank, PatienceOf(settings),
-       [](const std::string& sentence) { WriteAll(STDERR_FILENO, "hvdrun: " + sentence + "\n"); }});
+  if ((*group)->rank != 0u) part.code = Follow(**group, key, PatienceOf(settings));
+  if (part.code) return part;
+  part.waiting = std::make_shared<WaitingNodes>();
+  part.waiting->key = key;
+  part.waiting->port = (*group)->port;
+  part.waiting->names = (*group)->names;
   return part;
 }
 

@@ -134,7 +134,7 @@ struct NodePart {
   std::optional<int> code;                // set on other nodes, after node 0 has ended
   std::shared_ptr<WaitingNodes> waiting;  // set on node 0; null: no other nodes
 };
-// kInvalidArgument: one sentence.
+// kInvalidArgument: one sentence. Blocks on other nodes.
 Result<NodePart> JoinNodes(const Settings& settings);
 // Tells the other nodes; returns the exit code.
 int EndWithNodes(const NodePart& part, int code);
@@ -168,6 +168,10 @@ std::string MpirunOnPath();
 // for any other job (rank_launcher.cc). Asks mpirun which MPI it is.
 Result<LauncherMaker> RankLauncherFor(const DriverOptions& options,
                                       const std::shared_ptr<LocalFamily>& family);
+
+// Whether this is a name or an address of this machine; false if it is not resolved in time
+// (hosts.cc).
+bool IsThisHost(const std::string& name);
 
 // Whether this is a pod: other pods have names, and an SSH server, only once they start (hosts.cc).
 bool HostsComeLate(const Settings& settings);

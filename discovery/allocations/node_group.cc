@@ -14,6 +14,7 @@ constexpr size_t kLeastKey = 16;  // bytes
 
 struct Dialect {
   const char *nodes, *rank, *leader, *port, *slots;
+  const char* endpoint = nullptr;  // HOST:PORT, where there is no leader
 };
 constexpr Dialect kOptions = {"--nnodes", "--node-rank", "--master-addr", "--master-port",
                               "--nproc-per-node"};
@@ -21,7 +22,8 @@ constexpr const char* kAllProcesses = "-np";
 constexpr Dialect kDialects[] = {
     kOptions,
     {"HVD_NODES", "HVD_NODE_RANK", "HVD_LEADER", nullptr, "HVD_NODE_SLOTS"},
-    {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NPROC_PER_NODE"},
+    {"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NPROC_PER_NODE",
+     "PET_RDZV_ENDPOINT"},
 };
 
 // The ranks per node, from the total number.
@@ -93,23 +95,20 @@ Status ReadGroup(const AllocationFacts& facts, const Dialect& dialect, NodeGroup
   if (group.slots == 0) group.slots = facts.default_slots();
   if (group.nodes == 1) return Status::Ok();
   const char* rank_of = RankVariable(facts, dialect);
-  const std::optional<std::string> rank = facts.Text(rank_of);
-  if (!rank) {
-    return InvalidArgument(group.said_by + " is set and " + dialect.rank +
-                           " is not, so this node does not know which one it is; start the "
-                           "command on each node with its own, or once with all hosts: "
-                           "-H a:4,b:4");
+  if (const std::optional<std::string> rank = facts.Text(rank_of)) {
+    group.rank = ParseWhole<uint32_t>(*rank);
+    if (!group.rank || *group.rank >= group.nodes)
+      return Wrong(rank_of, *rank, Format("is not one of {} nodes", group.nodes));
   }
-  const std::optional<uint32_t> number = ParseWhole<uint32_t>(*rank);
-  if (!number || *number >= group.nodes)
-    return Wrong(rank_of, *rank, Format("is not one of {} nodes", group.nodes));
-  group.rank = *number;
-  const std::optional<std::string> leader = facts.Text(dialect.leader);
+  const bool by_endpoint = !facts.Text(dialect.leader) && dialect.endpoint != nullptr;
+  const char* leader_of = by_endpoint ? dialect.endpoint : dialect.leader;
+  const std::optional<std::string> leader = facts.Text(leader_of);
   if (!leader) {
     return InvalidArgument(group.said_by + " is set and " + dialect.leader +
-                           " is not, so node 0 cannot be found");
+                           " is not, so node 0 cannot be found; say on each node which one leads, "
+                           "or start the command once with all hosts: -H a:4,b:4");
   }
-  HVD_RETURN_IF_ERROR(ReadLeader(dialect.leader, *leader, group));
+  HVD_RETURN_IF_ERROR(ReadLeader(leader_of, *leader, group));
   if (dialect.port != nullptr && facts.Text(dialect.port)) {
     const std::string port = *facts.Text(dialect.port);
     const auto listens = ParseWhole<uint16_t>(port);

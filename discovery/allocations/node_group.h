@@ -4,10 +4,13 @@
 //
 //   --nnodes, --node-rank, --master-addr, --master-port, --nproc-per-node   of the command line
 //   HVD_NODES, HVD_NODE_RANK, HVD_LEADER                     HOST or HOST:PORT, of anybody's
-//   PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT, PET_NPROC_PER_NODE   torchrun's
+//   PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT, PET_NPROC_PER_NODE,
+//   PET_RDZV_ENDPOINT                                        torchrun's
 //   JOB_COMPLETION_INDEX, SLURM_NODEID                       the rank, where it is not said
 //
 // The first of these that is set wins; options are looked up by name, "--nnodes" (OptionFacts).
+// Without a rank, as under torchrun with a rendezvous, the machine with the leader's address is
+// node 0, and gives the others theirs.
 //
 // Pure.
 #ifndef HVD_DISCOVERY_ALLOCATIONS_NODE_GROUP_H_
@@ -29,7 +32,8 @@ inline constexpr uint16_t kNodesPort = 29400;
 inline constexpr const char* kJobKeyFile = "HVD_JOB_KEY_FILE";
 
 struct NodeGroup {
-  uint32_t nodes = 1, rank = 0;
+  uint32_t nodes = 1;
+  std::optional<uint32_t> rank;  // nothing: nobody says which node this is
   uint32_t least = 1;  // minimum of nodes for an elastic job; equal to `nodes`: fixed size
   std::string leader;  // address of node 0
   uint16_t port = kNodesPort;

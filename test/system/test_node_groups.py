@@ -117,6 +117,35 @@ def test_options_of_other_launchers_start_the_same_job(group, launcher):
     assert ends[1][1] == ends[2][1] == "" and "node 2 of 3 follows node 0 at head" in ends[2][2], ends
 
 
+MEETING = ["--nnodes", 3, "--rdzv-backend", "c10d", "--rdzv-id", 7, "--rdzv-endpoint", "head:29783", "--nproc-per-node", 2]
+PYTORCHJOB = {"PET_NNODES": "3", "PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": "10.99.0.1:29784", "PET_NPROC_PER_NODE": "2"}
+
+
+@pytest.mark.parametrize("words, variables", [(MEETING, NO_VARIABLES), ([], {**NO_VARIABLES, **PYTORCHJOB})], ids=["options", "PET"])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)], ids=["node 0 first", "node 0 last"])
+def test_nodes_need_no_rank_where_the_endpoint_says_who_leads(group, words, variables, order):
+    job = group("--prefix", "", *words, sys.executable, "-c", WORLD, **variables)
+    for node in order:
+        job.start(node)
+        time.sleep(0.5)  # so that the order is the one of the name
+    ends = job.finish()
+    assert all(code == 0 for code, _, _ in ends.values()), ends
+    said = [line.split() for line in lines_of(ends[0][1])]
+    assert [words[1] for words in said] == list("012345") and {words[3] for words in said} == {"6"}, ends
+    places = [words[-1] for words in said]
+    assert places in (["head", "head", "hvd1", "hvd1", "hvd2", "hvd2"], ["head", "head", "hvd2", "hvd2", "hvd1", "hvd1"]), ends
+    assert ends[1][1] == ends[2][1] == "" and "this machine is node 0 of 3" in ends[0][2] and "which gives it its rank" in ends[2][2], ends
+
+
+def test_a_machine_more_than_there_are_nodes_ends_with_the_job(group):
+    words = ["--nnodes", 2, "--rdzv-endpoint", "head:29785", "--nproc-per-node", 1]
+    job = group(*words, sys.executable, "-c", "import os, sys, time; time.sleep(3); sys.exit(7 * (os.environ['HOROVOD_RANK'] == '1'))", **NO_VARIABLES)
+    for node in range(3):
+        job.start(node)
+    ends = job.finish()
+    assert {end[0] for end in ends.values()} == {7} and "1 process" not in ends[1][1] + ends[2][1], ends
+
+
 def test_the_exit_code_is_that_of_every_node(group):
     job = group("-np", "6", sys.executable, "-c", "import os, sys, time; os.environ['HOROVOD_RANK'] == '5' and sys.exit(7); time.sleep(100)")
     for node in range(3):
@@ -178,10 +207,11 @@ def test_a_node_that_dies_alone_leaves_nothing_and_ends_the_job(group, rig):
 
 
 RANGE = ["--nnodes", "1:3", "--node-rank", "NODE", "--rdzv-endpoint", "head:29782", "--nproc-per-node", 1]
+MEETING_RANGE = ["--nnodes", "1:3", "--rdzv-endpoint", "head:29786", "--nproc-per-node", 1]  # the node that comes back is another one
 
 
-@pytest.mark.parametrize("words, variables", [(["--elastic", "--min-np", "1"], {"HVD_NODE_SLOTS": "1"}), (RANGE, NO_VARIABLES)],
-                         ids=["variables", "a range of nodes"])
+@pytest.mark.parametrize("words, variables", [(["--elastic", "--min-np", "1"], {"HVD_NODE_SLOTS": "1"}), (RANGE, NO_VARIABLES),
+                                              (MEETING_RANGE, NO_VARIABLES)], ids=["variables", "a range of nodes", "nodes without a rank"])
 def test_an_elastic_job_goes_on_without_a_node_and_takes_it_back(group, rig, tmp_path, words, variables):
     job = group(*words, sys.executable, SCRIPT, tmp_path, **variables)
     output = tmp_path / "output"
@@ -206,6 +236,29 @@ def test_an_elastic_job_goes_on_without_a_node_and_takes_it_back(group, rig, tmp
     assert "AssertionError" not in output.read_text()
 
 
+def test_a_machine_that_waits_takes_the_place_of_one_that_is_lost(group, rig, tmp_path):
+    job = group("--nnodes", "1:2", "--rdzv-endpoint", "head:29787", "--nproc-per-node", 1, sys.executable, SCRIPT, tmp_path, **NO_VARIABLES)
+    output = tmp_path / "output"
+
+    def ranks(host):
+        return [pid for pid in host.processes() if str(SCRIPT).encode() in read_proc(pid, "cmdline") and b"hvdrun" not in read_proc(pid, "cmdline")]
+
+    with output.open("w") as file:
+        leader = job.start(0, stdout=file)
+        job.start(1)
+        wait_until("a world of two", lambda: output.read_text().count(" of 2 from step ") >= 2, told=output.read_text)
+        job.start(2)
+        wait_until("the third waits", lambda: rig.hosts[1].processes())
+        before = output.read_text().count(" of 2 from step ")
+        assert not ranks(rig.hosts[1])
+        job.kill(1)
+        wait_until("a world of two again", lambda: output.read_text().count(" of 2 from step ") >= before + 2, told=output.read_text)
+        assert ranks(rig.hosts[1]) and not ranks(rig.hosts[0])
+        (tmp_path / "finish").write_text("")
+        ends = job.finish()
+    assert leader.returncode == 0 and ends[2][0] == 0, output.read_text()
+
+
 def test_torch_distributed_meets_at_an_address_that_all_nodes_reach(group):
     code = "import os; print('rank ' + os.environ['RANK'] + ' at ' + os.environ['MASTER_ADDR'] + ' of ' + os.environ['WORLD_SIZE'], flush=True)"
     job = group("--prefix", "", sys.executable, "-c", code)
@@ -224,8 +277,8 @@ def test_the_plan_is_shown_without_waiting_for_anybody(group):
 
 
 def test_a_node_that_does_not_fit_is_one_sentence(group):
-    for variables, words in (({"HVD_NODE_RANK": "3"}, "HVD_NODE_RANK=3 is not one of 3 nodes"), ({"HVD_NODE_RANK": None}, "HVD_NODE_RANK is not"),
-                             ({"HVD_LEADER": None}, "HVD_LEADER is not"), ({"HVD_NODES": "many"}, "is not a number of nodes")):
+    for variables, words in (({"HVD_NODE_RANK": "3"}, "HVD_NODE_RANK=3 is not one of 3 nodes"), ({"HVD_LEADER": None}, "HVD_LEADER is not"),
+                             ({"HVD_NODES": "many"}, "is not a number of nodes")):
         job = group("true")
         job.start(0, **variables)
         code, _, err = job.finish()[0]

@@ -164,7 +164,7 @@ class Follower final : private MeshConnectorOwner {
         loop_(io_, clock_, ConnectorOptions(), MeshListener(),
               static_cast<MeshConnectorOwner&>(*this)) {}
 
-  int Run() {
+  std::optional<int> Run() {
     last_contact_ = clock_.Now();
     next_progress_ = last_contact_ + kFirstProgress;
     WaitForSignal();
@@ -193,6 +193,7 @@ class Follower final : private MeshConnectorOwner {
         options_.leader, std::to_string(options_.port),
         [this](const asio::error_code& error, const asio::ip::tcp::resolver::results_type& found) {
           if (over_) return;
+          if (options_.leads && !met_ && options_.leads()) return End(std::nullopt);
           if (error) return Again("its name has no address yet (" + error.message() + ")");
           std::vector<MeshAddress> addresses;
           for (const auto& entry : found) {
@@ -213,14 +214,14 @@ class Follower final : private MeshConnectorOwner {
         std::chrono::duration_cast<std::chrono::seconds>(now - last_contact_).count();
     if (now - last_contact_ >= options_.patience) {
       options_.say(
-          Format("node {} has not reached node 0 at {} for {} s, because {}; does the same "
+          Format("{} has not reached node 0 at {} for {} s, because {}; does the same "
                  "command run there, with the same key?",
-                 options_.node, Leader(), waited, why));
+                 options_.name, Leader(), waited, why));
       return End(1);
     }
     if (now >= next_progress_ && !Busy()) {
-      options_.say(Format("node {} waits for node 0 at {}, for {} s so far: {}", options_.node,
-                          Leader(), waited, why));
+      options_.say(Format("{} waits for node 0 at {}, for {} s so far: {}", options_.name, Leader(),
+                          waited, why));
       next_progress_ = now + kProgress;
     }
     timer_.expires_after(pause_);
@@ -232,6 +233,7 @@ class Follower final : private MeshConnectorOwner {
   void Unreachable(uint32_t, Status why) override { Again(why.message()); }
   void Connected(uint32_t, UniqueFd socket, const MeshGreeting& greeting) override {
     if (over_) return;
+    met_ = true;
     last_contact_ = clock_.Now();
     pause_ = kFirstPause;
     KeepAlive(socket.get());
@@ -258,7 +260,7 @@ class Follower final : private MeshConnectorOwner {
     }
     if (!order->command) return End(order->code);
     if (const std::string why = connection->Run(*order->command); !why.empty()) {
-      options_.say(Format("node {}: {}", options_.node, why));
+      options_.say(Format("{}: {}", options_.name, why));
       connection->Close();
     } else {
       running_.push_back(connection);
@@ -296,7 +298,7 @@ class Follower final : private MeshConnectorOwner {
     if (again) io_.stop();
   }
   // Ends with this code once the commands are over.
-  void End(int code) {
+  void End(std::optional<int> code) {
     code_ = code;
     over_ = true;
     resolver_.cancel();
@@ -316,13 +318,13 @@ class Follower final : private MeshConnectorOwner {
   std::list<std::shared_ptr<Connection>> running_;
   TimePoint last_contact_, next_progress_;
   Duration pause_ = kFirstPause;
-  bool over_ = false;
-  int code_ = 1;
+  bool over_ = false, met_ = false;
+  std::optional<int> code_ = 1;
 };
 
 }  // namespace
 
-int FollowNode(FollowOptions options) {
+std::optional<int> FollowNode(FollowOptions options) {
   ::signal(SIGPIPE, SIG_IGN);  // a write to a connection or a program that has ended is an error
   return Follower(std::move(options)).Run();
 }

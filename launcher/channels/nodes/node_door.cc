@@ -23,6 +23,13 @@ constexpr Duration kCloseLimit = std::chrono::seconds(4);
 constexpr Duration kFirstTrouble = std::chrono::seconds(1);
 constexpr int kSendLimitMs = 2000;
 
+// The other side is gone: its process ended, or its host said so.
+bool IsClosed(int socket) {
+  char byte = 0;
+  const ssize_t got = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 // Sends a few bytes to a socket whose buffer is empty.
 void SendAll(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -59,14 +66,13 @@ class NodeDoor::Channel final : public HostChannel {
     if (!door_->listening_.ok())
       return EndLater(
           {ChannelStage::kConnect, "hvdrun cannot listen for it: " + door_->listening_.message()});
-    auto& lines = door_->waiting_->lines;
-    if (const auto line = lines.find(node_); line != lines.end()) {
-      SealedLine taken = std::move(line->second);
-      lines.erase(line);
-      return Run(std::move(taken));
-    }
+    if (std::optional<SealedLine> line = door_->LineOfNode(node_)) return Run(std::move(*line));
+    if (std::optional<SealedLine> line = door_->SpareFor(Wanted())) return Run(std::move(*line));
     door_->takers_[node_] = this;
     later_.After(kFirstTrouble, [this] {
+      later_.After(kNodeAbsence - kFirstTrouble, [this] {
+        if (std::optional<SealedLine> line = door_->SpareFor(Wanted())) Run(std::move(*line));
+      });
       observer_->OnTrouble({ChannelStage::kConnect,
                             Format("it has not dialed port {} of this node; the same command, with "
                                    "the same key, is to run there",
@@ -74,8 +80,12 @@ class NodeDoor::Channel final : public HostChannel {
     });
   }
 
+  WantedNode Wanted() const {
+    return {node_, door_->waiting_->wanted.try_emplace(node_, door_->clock_.Now()).first->second};
+  }
   void Run(SealedLine line) {
     Forget();
+    door_->waiting_->wanted.erase(node_);
     pump_ = std::make_unique<SealedPump>(
         door_->io_, std::move(line),
         BytePumpHandlers{[this](std::string_view bytes) { OnBytes(bytes); },
@@ -174,11 +184,39 @@ std::unique_ptr<HostChannel> NodeDoor::Reach(const std::string& name, std::strin
 }
 
 void NodeDoor::Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) {
-  if (peer == 0 || peer >= waiting_->names.size()) return;  // closes it
   SealedLine line = LineOf(std::move(socket), greeting.keys, greeting.incoming);
+  if (IsNodeId(peer)) {
+    std::vector<WantedNode> wanted;
+    for (const auto& [node, taker] : takers_) wanted.push_back(taker->Wanted());
+    const std::optional<uint32_t> number = waiting_->numbers.Take(peer, wanted, clock_.Now());
+    if (!number) {
+      waiting_->spares.insert_or_assign(peer, std::move(line));
+      return;
+    }
+    peer = *number;
+  }
+  if (peer == 0 || peer >= waiting_->names.size()) return;  // closes it
   const auto taker = takers_.find(peer);
   if (taker != takers_.end()) return taker->second->Run(std::move(line));
   waiting_->lines.insert_or_assign(peer, std::move(line));  // a node that has dialed again
+}
+
+std::optional<SealedLine> NodeDoor::LineOfNode(uint32_t node) {
+  auto waits = waiting_->lines.extract(node);
+  if (waits.empty() || IsClosed(waits.mapped().socket.get())) return std::nullopt;
+  return std::move(waits.mapped());
+}
+
+std::optional<SealedLine> NodeDoor::SpareFor(WantedNode wanted) {
+  std::erase_if(waiting_->spares,
+                [](const auto& spare) { return IsClosed(spare.second.socket.get()); });
+  for (auto& [id, line] : waiting_->spares) {
+    if (!waiting_->numbers.Take(id, {wanted}, clock_.Now())) continue;
+    SealedLine taken = std::move(line);
+    waiting_->spares.erase(id);
+    return taken;
+  }
+  return std::nullopt;
 }
 
 void EndNodes(WaitingNodes& waiting, int code, Duration limit) {
@@ -189,17 +227,20 @@ void EndNodes(WaitingNodes& waiting, int code, Duration limit) {
   auto door = std::make_shared<NodeDoor>(
       io, clock, std::shared_ptr<WaitingNodes>(std::shared_ptr<void>(), &waiting));
   if (door->Listen().ok()) {
-    while (waiting.lines.size() + 1 < waiting.names.size() && clock.Now() < end)
+    while (waiting.lines.size() + waiting.spares.size() + 1 < waiting.names.size() &&
+           clock.Now() < end)
       io.run_for(std::chrono::milliseconds(20));
   }
-  for (auto& [node, line] : waiting.lines) {
-    RecordSealer sealer(line.seals_with);
-    std::string sealed;
-    if (sealer.Seal(OrderText({std::nullopt, code}), sealed).ok())
-      SendAll(line.socket.get(), sealed);
-    ::shutdown(line.socket.get(), SHUT_WR);
+  for (auto* lines : {&waiting.lines, &waiting.spares}) {
+    for (auto& [node, line] : *lines) {
+      RecordSealer sealer(line.seals_with);
+      std::string sealed;
+      if (sealer.Seal(OrderText({std::nullopt, code}), sealed).ok())
+        SendAll(line.socket.get(), sealed);
+      ::shutdown(line.socket.get(), SHUT_WR);
+    }
+    lines->clear();
   }
-  waiting.lines.clear();
 }
 
 }  // namespace hvd

@@ -10,10 +10,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "launcher/channels/host_channel.h"
+#include "launcher/channels/nodes/node_numbers.h"
 #include "launcher/overlay/dial/connector_loop.h"
 #include "launcher/overlay/dial/sealed_pump.h"
 #include "runtime/base/clock.h"
@@ -25,8 +27,11 @@ namespace hvd {
 struct WaitingNodes {
   std::string key;  // of the group
   uint16_t port = 0;
-  std::vector<std::string> names;        // of all nodes, including node 0
-  std::map<uint32_t, SealedLine> lines;  // by node
+  std::vector<std::string> names;         // of all nodes, including node 0
+  std::map<uint32_t, SealedLine> lines;   // by node
+  NodeNumbers numbers;                    // of nodes that were started without one
+  std::map<uint32_t, SealedLine> spares;  // by id: more of these than are wanted
+  std::map<uint32_t, TimePoint> wanted;  // nodes without a line, and since when they are waited for
 
   // 0: no other node has this name.
   uint32_t NumberOf(const std::string& name) const;
@@ -51,12 +56,15 @@ class NodeDoor final : public std::enable_shared_from_this<NodeDoor>, private Me
 
   void Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) override;
   void Unreachable(uint32_t, Status) override {}  // never dials
+  // The line of a node that waits for an order; nothing: none does.
+  std::optional<SealedLine> LineOfNode(uint32_t node);
+  std::optional<SealedLine> SpareFor(WantedNode wanted);
 
   asio::io_context& io_;
   const Clock& clock_;
   const std::shared_ptr<WaitingNodes> waiting_;
-  std::map<uint32_t, Channel*>
-      takers_;  // channels waiting for a connection; owned by the callers of Reach
+  // Channels waiting for a connection; owned by the callers of Reach.
+  std::map<uint32_t, Channel*> takers_;
   std::unique_ptr<ConnectorLoop> loop_;
   Status listening_;
 };

@@ -394,7 +394,7 @@ TEST(OtherAllocations, RefuseWhatWasCutOrChangedInOneSentence) {
       {"PBS", {{{"PBS_NODEFILE", "/f"}}, {{"/f", "a b[1-3]\n"}}}, "has 'b[1-3]'"},
       {"Grid Engine", {{{"PE_HOSTFILE", "/f"}}, {{"/f", "a two q\n"}}}, "has 'a two q'"},
       {"Grid Engine, 0", {{{"PE_HOSTFILE", "/f"}}, {{"/f", "a 0 q\n"}}}, "has 'a'"},
-      {"no rank", {{{"HVD_NODES", "2"}}}, "HVD_NODE_RANK is not"},
+      {"no rank and no leader", {{{"HVD_NODES", "2"}}}, "HVD_LEADER is not"},
       {"too high a rank",
        {{{"PET_NNODES", "2"}, {"PET_NODE_RANK", "2"}, {"PET_MASTER_ADDR", "a"}}},
        "PET_NODE_RANK=2 is not one of 2 nodes"},
@@ -528,6 +528,30 @@ TEST(NodeGroup, TheSchedulerKnowsTheRankOfATask) {
   EXPECT_EQ((*FindNodeGroup(world.Facts()))->rank, 1u);
 }
 
+TEST(NodeGroup, NobodyNeedSayWhichNodeThisIs) {
+  const World world = WithOptions(OfNodes("2", -1, "a:29400"));
+  const Result<std::optional<NodeGroup>> group = FindNodeGroup(world.Facts());
+  ASSERT_TRUE(group.ok() && *group);
+  EXPECT_EQ((*group)->rank, std::nullopt);
+  EXPECT_EQ((*group)->leader, "a");
+  EXPECT_EQ(world.Text(), "12 as each node has them: localhost:6,node-1:6");
+}
+
+// As the training operator of Kubeflow sets them for an elastic PyTorchJob.
+TEST(NodeGroup, TorchrunsEndpointIsTheLeader) {
+  const World world{{{"PET_NNODES", "1:3"},
+                     {"PET_RDZV_BACKEND", "c10d"},
+                     {"PET_RDZV_ENDPOINT", "job-worker-0:23456"},
+                     {"PET_NPROC_PER_NODE", "2"}}};
+  const Result<std::optional<NodeGroup>> group = FindNodeGroup(world.Facts());
+  ASSERT_TRUE(group.ok() && *group);
+  EXPECT_EQ((*group)->leader, "job-worker-0");
+  EXPECT_EQ((*group)->port, 23456);
+  EXPECT_EQ((*group)->rank, std::nullopt);
+  const World both{{{"PET_NNODES", "2"}, {"PET_RDZV_ENDPOINT", "a:1"}, {"PET_MASTER_ADDR", "b"}}};
+  EXPECT_EQ((*FindNodeGroup(both.Facts()))->leader, "b");
+}
+
 TEST(NodeGroup, ARangeOfNodesIsAnElasticJob) {
   const auto least = [](const World& world) {
     const Allocation allocation = **world.Find();
@@ -544,11 +568,9 @@ TEST(NodeGroup, ARangeOfNodesIsAnElasticJob) {
 }
 
 TEST(NodeGroup, OptionsThatDoNotFitAreOneSentence) {
-  EXPECT_EQ(WithOptions(OfNodes("2", -1, "a")).Text(),
-            "--nnodes=2 is set and --node-rank is not, so this node does not know which one it is; "
-            "start the command on each node with its own, or once with all hosts: -H a:4,b:4");
   EXPECT_EQ(WithOptions(OfNodes("2", 0, "")).Text(),
-            "--nnodes=2 is set and --master-addr is not, so node 0 cannot be found");
+            "--nnodes=2 is set and --master-addr is not, so node 0 cannot be found; say on each "
+            "node which one leads, or start the command once with all hosts: -H a:4,b:4");
   EXPECT_EQ(WithOptions(OfNodes("2", 2, "a")).Text(), "--node-rank=2 is not one of 2 nodes");
   for (const char* nodes : {"many", "0", "4:2", "1:", ":2", "1:2:3"}) {
     EXPECT_EQ(WithOptions(OfNodes(nodes, 0, "a")).Text(),
