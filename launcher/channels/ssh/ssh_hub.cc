@@ -93,6 +93,12 @@ bool EndsInsideALine(int fd) {
   return ::pread(fd, &last, 1, info.st_size - 1) == 1 && last != '\n';
 }
 
+// /dev/null keeps nothing: a host of this name may have another key next time, as a new pod has.
+bool Keeps(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 }  // namespace
 
 std::vector<std::string> KnownHostsFiles::FilesOf(const SshConfig& config) {
@@ -124,7 +130,7 @@ Status KnownHostsFiles::Accept(const SshConfig& config, std::string_view key) {
   std::string text = (EndsInsideALine(fd.get()) ? "\n" : "") + line;
   if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     return SystemError("the new host key cannot be written to " + file, errno);
-  read_[FilesOf(config)].Add(line, file);
+  if (Keeps(fd.get())) read_[FilesOf(config)].Add(line, file);
   return Status::Ok();
 }
 

@@ -236,6 +236,16 @@ TEST_F(SshTest, AChangedHostKeyIsNeverAccepted) {
                     HasSubstr("ssh-keygen -R '" + sshd.Name() + "' -f")));
 }
 
+// As in images for pods, which get new keys and keep their names.
+TEST_F(SshTest, AHostKeyThatWasWrittenToDevNullIsForgotten) {
+  SshConfig config = Server().Config();
+  config.user_known_hosts_files = {"/dev/null"};
+  config.strict_host_keys = StrictHostKeys::kNo;
+  Play(config, "echo hello");
+  EXPECT_EQ(seen.got, "hello\n");
+  EXPECT_THAT(hub->known_hosts().Of(config).entries, ::testing::IsEmpty());
+}
+
 TEST_F(SshTest, ARevokedHostKeyIsRefused) {
   SshdRig& sshd = Server({{"ed25519"}, ""});
   sshd.Write("known_hosts",
