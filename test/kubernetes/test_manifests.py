@@ -341,11 +341,67 @@ def test_each_installation_has_a_key_of_its_own():
     assert len(keys) == 3
 
 
-@pytest.mark.parametrize("name, model", [("cluster-training-runtime.yaml", "ClusterTrainingRuntime"), ("trainjob.yaml", "TrainJob")])
-def test_objects_of_kubeflow_trainer_have_its_fields_and_no_others(name, model):
+@pytest.mark.parametrize("name, model", [
+    ("cluster-training-runtime.yaml", "TrainerV1alpha1ClusterTrainingRuntime"), ("trainjob.yaml", "TrainerV1alpha1TrainJob"),
+    ("torch-runtime.yaml", "TrainerV1alpha1ClusterTrainingRuntime"), ("torch-runtime-elastic.yaml", "TrainerV1alpha1ClusterTrainingRuntime"),
+    ("jobset.yaml", "JobsetV1alpha2JobSet")])
+def test_objects_of_kubeflow_trainer_and_jobset_have_their_fields_and_no_others(name, model):
     object = yaml.safe_load((MANIFESTS / name).read_text())
-    parsed = getattr(trainer, "TrainerV1alpha1" + model).from_dict(object)
+    parsed = getattr(trainer, model).from_dict(object)
     assert parsed.to_dict() == object
+
+
+SYMMETRIC = ["torch-runtime.yaml", "torch-runtime-elastic.yaml", "jobset.yaml", "indexed-job.yaml"]
+
+
+def job_of(name):
+    """The Job that Kubernetes gets, and the object that says so."""
+    object = list(yaml.safe_load_all((MANIFESTS / name).read_text()))[-1]
+    if object["kind"] == "Job":
+        return object, object
+    parts = (object if object["kind"] == "JobSet" else object["spec"]["template"])["spec"]["replicatedJobs"]
+    (part,) = parts
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": part["name"]}, "spec": part["template"]["spec"]}, object
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_jobs_without_ssh_are_valid(name):
+    others = list(yaml.safe_load_all((MANIFESTS / name).read_text()))[:-1]
+    assert complaints([job_of(name)[0], *others]) == []
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_pods_without_ssh_satisfy_the_restricted_level(name):
+    pod = job_of(name)[0]["spec"]["template"]["spec"]
+    of_pod = pod["securityContext"]
+    assert of_pod["runAsNonRoot"] and of_pod["runAsUser"] > 0 and of_pod["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not any(pod.get(key) for key in ("hostNetwork", "hostPID", "hostIPC"))
+    assert all(set(volume) - {"name"} <= {"emptyDir", "secret"} for volume in pod["volumes"])
+    for container in pod["containers"]:
+        assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_jobs_without_ssh_read_the_key_that_the_guide_makes(name):
+    pod = job_of(name)[0]["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    variables = {entry["name"]: entry["value"] for entry in container["env"]}
+    mount = next(mount for mount in container["volumeMounts"] if mount["name"] == "job-key")
+    secret = next(volume for volume in pod["volumes"] if volume["name"] == "job-key")["secret"]
+    guide = (REPO / "docs/kubernetes.md").read_text()
+    assert f"kubectl create secret generic {secret['secretName']} --from-literal=key=" in guide
+    assert variables["HVD_JOB_KEY_FILE"] == mount["mountPath"] + "/key"
+    # Nobody but root and the pod's group, to which the user belongs.
+    assert secret["defaultMode"] == 0o440 and pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
+
+
+@pytest.mark.parametrize("name", ["jobset.yaml", "indexed-job.yaml"])
+def test_the_number_of_nodes_is_that_of_the_pods_and_the_first_leads(name):
+    job, object = job_of(name)
+    variables = {entry["name"]: entry["value"] for entry in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert int(variables["HVD_NODES"].split(":")[-1]) == job["spec"]["completions"] == job["spec"]["parallelism"]
+    of = object["metadata"]["name"]
+    assert variables["HVD_LEADER"] == (f"{of}-node-0-0.{of}" if object["kind"] == "JobSet" else f"{of}-0.{of}")
 
 
 @pytest.mark.parametrize("name", ["mpijob.yaml", "mpijob-elastic.yaml"])
