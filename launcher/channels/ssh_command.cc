@@ -145,9 +145,14 @@ std::string_view UnresolvedName(std::string_view printed) {
   return name.substr(0, name.find(": "));
 }
 
-// Why no server answers, as ChannelEnd::no_answer. One that has said something is there.
+// ssh had logged in, so a server is there, and the command may have begun.
+bool LostAfterLogin(const std::string& printed) {
+  return printed.find("Read from remote host") != std::string::npos ||
+         printed.find("client_loop: ") != std::string::npos;
+}
+
+// Why no server answers, as ChannelEnd::no_answer.
 std::string NoAnswer(const ErrorMeaning& meaning, const std::string& printed) {
-  if (printed.find("Read from remote host") != std::string::npos) return "";
   const bool closes = printed.find("Connection closed") != std::string::npos ||
                       printed.find("Connection reset") != std::string::npos ||
                       printed.find("Broken pipe") != std::string::npos;
@@ -170,6 +175,8 @@ ChannelEnd ReadSshEnd(const SshHost& host, const CommandEnd& end) {
     std::string output = LastOutput(end.printed);
     return {stage, "the connection was lost" + (output.empty() ? "" : ": " + output)};
   }
+  if (LostAfterLogin(end.printed))
+    return {stage, "the connection was lost after the login: " + LastOutput(end.printed)};
   for (const ErrorMeaning& meaning : kMeanings) {
     if (end.printed.find(meaning.text) == std::string::npos) continue;
     bool may_pass =

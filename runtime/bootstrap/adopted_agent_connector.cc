@@ -76,7 +76,7 @@ std::string HvdrunBesideThisLibrary() {
   std::string folder = slash == std::string::npos ? "." : library.substr(0, slash);
   const std::string beside = folder + "/../bin/hvdrun";
   if (!folder.ends_with("/horovod/lib")) return beside;
-  for (const char* way : {"/../../../../../bin/hvdrun", "/../../bin/hvdrun"}) {
+  for (const char* way : {"/../../bin/hvdrun", "/../../../../../bin/hvdrun"}) {
     if (::access((folder + way).c_str(), X_OK) == 0) return folder + way;
   }
   return beside;

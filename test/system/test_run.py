@@ -305,7 +305,7 @@ def test_words_of_torchrun(run, tmp_path):
     job = run("--nproc-per-node", 2, "--nnodes", 1, "--standalone", "--tee", 3, "--log-dir", tmp_path / "logs", "echo", "hi")
     assert (job.code, job.err) == (0, "") and job.out.count(":hi\n") == 2
     assert (tmp_path / "logs" / "rank.1" / "stdout").read_text() == "hi\n"
-    for words, ours in ((("--nproc-per-node", 2, "-H", "localhost:2"), "-np"), (("-np", 2, "--nnodes", 2), "--node-rank")):
+    for words, ours in ((("--nproc-per-node", 2, "-H", "localhost:2"), "-np"), (("-np", 2, "--nnodes", 2), "--master-addr")):
         job = run(*words, "touch", tmp_path / "started")
         assert job.code == 2 and ours in job.err and not (tmp_path / "started").exists(), job.err
 

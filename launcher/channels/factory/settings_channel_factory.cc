@@ -151,31 +151,30 @@ HostTransport SettingsChannelFactory::MakeRemote(asio::io_context& io, uint32_t 
   agent.job_id = agent_id;
   const auto hub = client_ == RemoteClient::kSshLibrary ? Hub(io) : nullptr;
   const auto door = client_ == RemoteClient::kNodes ? Door(io) : nullptr;
-  auto run_there = [this, &io, hub, door, host](const std::string& command) {
-    return RunThere(io, hub, door, host, command);
+  auto run_there = [this, &io, hub, door, host](const std::string& command,
+                                                NodeDoor::Purpose purpose) {
+    return RunThere(io, hub, door, host, command, purpose);
   };
   auto by_step = StepOf(io, host);
   auto reach = [run_there, agent, by_step, to = StepHost{host, hosts_[host].host}]() mutable {
     if (auto step = std::exchange(by_step, nullptr)) return step->Join(to);
-    return run_there(RemoteAgentCommand(agent));
+    return run_there(RemoteAgentCommand(agent), NodeDoor::Purpose::kBegin);
   };
   HostTransport transport;
   transport.channel = std::make_unique<RetryingChannel>(io, reach, servers_come_late_);
   transport.greeting = AgentGreeting(agent_id);
   transport.bundles = Bundles(io);
   transport.side_command = [run_there, agent_id](SideCommand command, const AgentPath& there) {
-    return run_there(SideCommandLine(command, there, agent_id));
+    return run_there(SideCommandLine(command, there, agent_id), NodeDoor::Purpose::kAskAgent);
   };
   transport.no_agent_text = NoAgentText(agent_id);
   return transport;
 }
 
-std::unique_ptr<HostChannel> SettingsChannelFactory::RunThere(asio::io_context& io,
-                                                              const std::shared_ptr<SshHub>& hub,
-                                                              const std::shared_ptr<NodeDoor>& door,
-                                                              uint32_t host,
-                                                              const std::string& command) {
-  if (door) return door->Reach(hosts_[host].host, command);
+std::unique_ptr<HostChannel> SettingsChannelFactory::RunThere(
+    asio::io_context& io, const std::shared_ptr<SshHub>& hub, const std::shared_ptr<NodeDoor>& door,
+    uint32_t host, const std::string& command, NodeDoor::Purpose purpose) {
+  if (door) return door->Reach(hosts_[host].host, command, purpose);
   if (client_ == RemoteClient::kRshAgent) return RunByRshAgent(io, host, command);
   if (client_ == RemoteClient::kSrun) return RunBySrun(io, host, command);
   if (client_ == RemoteClient::kSshProgram) return RunBySshProgram(io, host, command);

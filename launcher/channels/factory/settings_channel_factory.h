@@ -78,8 +78,8 @@ class SettingsChannelFactory final : public ChannelFactory {
   // Runs a command on a host. `hub` is null unless the client is the library, and `door` unless
   // nodes dial.
   Channel RunThere(asio::io_context& io, const std::shared_ptr<SshHub>& hub,
-                   const std::shared_ptr<NodeDoor>& door, uint32_t host,
-                   const std::string& command);
+                   const std::shared_ptr<NodeDoor>& door, uint32_t host, const std::string& command,
+                   NodeDoor::Purpose purpose);
   Channel RunByRshAgent(asio::io_context& io, uint32_t host, const std::string& command);
   Channel RunBySrun(asio::io_context& io, uint32_t host, const std::string& command);
   Channel RunBySshProgram(asio::io_context& io, uint32_t host, const std::string& command);

@@ -215,8 +215,11 @@ class Follower final : private MeshConnectorOwner {
     if (now - last_contact_ >= options_.patience) {
       options_.say(
           Format("{} has not reached node 0 at {} for {} s, because {}; does the same "
-                 "command run there, with the same key?",
-                 options_.name, Leader(), waited, why));
+                 "command run there, with the same key{}?",
+                 options_.name, Leader(), waited, why,
+                 options_.leads ? ", and is this an address of that machine itself (else give it "
+                                  "--node-rank 0, and the others the next ones)"
+                                : ""));
       return End(1);
     }
     if (now >= next_progress_ && !Busy()) {

@@ -44,6 +44,24 @@ void SendAll(int socket, std::string_view bytes) {
   }
 }
 
+void ForgetClosedSpares(WaitingNodes& waiting) {
+  std::erase_if(waiting.spares,
+                [](const auto& spare) { return IsClosed(spare.second.socket.get()); });
+}
+
+// Each machine that has a number waits to be told the end, and so do as many others as there are
+// numbers that none has.
+bool AllAreThere(WaitingNodes& waiting) {
+  ForgetClosedSpares(waiting);
+  size_t free_numbers = 0;
+  for (uint32_t node = 1; node < waiting.names.size(); ++node) {
+    if (waiting.lines.contains(node)) continue;
+    if (waiting.numbers.IsTaken(node)) return false;
+    ++free_numbers;
+  }
+  return free_numbers <= waiting.spares.size();
+}
+
 }  // namespace
 
 uint32_t WaitingNodes::NumberOf(const std::string& name) const {
@@ -53,9 +71,10 @@ uint32_t WaitingNodes::NumberOf(const std::string& name) const {
 
 class NodeDoor::Channel final : public HostChannel {
  public:
-  Channel(std::shared_ptr<NodeDoor> door, uint32_t node, std::string command)
+  Channel(std::shared_ptr<NodeDoor> door, uint32_t node, std::string command, Purpose purpose)
       : door_(std::move(door)),
         node_(node),
+        may_begin_(purpose == Purpose::kBegin),
         unsent_(OrderText({std::move(command), 0})),
         later_(door_->io_) {}
   ~Channel() override { Forget(); }
@@ -67,11 +86,11 @@ class NodeDoor::Channel final : public HostChannel {
       return EndLater(
           {ChannelStage::kConnect, "hvdrun cannot listen for it: " + door_->listening_.message()});
     if (std::optional<SealedLine> line = door_->LineOfNode(node_)) return Run(std::move(*line));
-    if (std::optional<SealedLine> line = door_->SpareFor(Wanted())) return Run(std::move(*line));
+    if (std::optional<SealedLine> line = Spare()) return Run(std::move(*line));
     door_->takers_[node_] = this;
     later_.After(kFirstTrouble, [this] {
       later_.After(kNodeAbsence - kFirstTrouble, [this] {
-        if (std::optional<SealedLine> line = door_->SpareFor(Wanted())) Run(std::move(*line));
+        if (std::optional<SealedLine> line = Spare()) Run(std::move(*line));
       });
       observer_->OnTrouble({ChannelStage::kConnect,
                             Format("it has not dialed port {} of this node; the same command, with "
@@ -80,6 +99,15 @@ class NodeDoor::Channel final : public HostChannel {
     });
   }
 
+  // Another machine has the number of one that has dialed.
+  void ReportTwoMachines(uint32_t number) {
+    observer_->OnTrouble(
+        {ChannelStage::kConnect,
+         Format("two machines are node {0}: one that was started with --node-rank {0} has dialed, "
+                "and another has that number; start all with --node-rank, or none",
+                number)});
+  }
+  bool may_begin() const { return may_begin_; }
   WantedNode Wanted() const {
     return {node_, door_->waiting_->wanted.try_emplace(node_, door_->clock_.Now()).first->second};
   }
@@ -114,6 +142,9 @@ class NodeDoor::Channel final : public HostChannel {
   }
 
  private:
+  std::optional<SealedLine> Spare() {
+    return may_begin_ ? door_->SpareFor(Wanted()) : std::nullopt;
+  }
   ChannelStage Stage() const {
     if (!pump_) return ChannelStage::kConnect;
     return heard_ ? ChannelStage::kRunning : ChannelStage::kExec;
@@ -151,6 +182,7 @@ class NodeDoor::Channel final : public HostChannel {
 
   const std::shared_ptr<NodeDoor> door_;
   const uint32_t node_;
+  const bool may_begin_;
   std::string unsent_;  // of the order
   ChannelObserver* observer_ = nullptr;
   OwnCalls later_;
@@ -178,27 +210,43 @@ Status NodeDoor::Listen() {
   return Status::Ok();
 }
 
-std::unique_ptr<HostChannel> NodeDoor::Reach(const std::string& name, std::string command) {
-  return std::make_unique<Channel>(shared_from_this(), waiting_->NumberOf(name),
-                                   std::move(command));
+std::unique_ptr<HostChannel> NodeDoor::Reach(const std::string& name, std::string command,
+                                             Purpose purpose) {
+  return std::make_unique<Channel>(shared_from_this(), waiting_->NumberOf(name), std::move(command),
+                                   purpose);
 }
 
 void NodeDoor::Connected(uint32_t peer, UniqueFd socket, const MeshGreeting& greeting) {
   SealedLine line = LineOf(std::move(socket), greeting.keys, greeting.incoming);
-  if (IsNodeId(peer)) {
-    std::vector<WantedNode> wanted;
-    for (const auto& [node, taker] : takers_) wanted.push_back(taker->Wanted());
-    const std::optional<uint32_t> number = waiting_->numbers.Take(peer, wanted, clock_.Now());
-    if (!number) {
-      waiting_->spares.insert_or_assign(peer, std::move(line));
-      return;
-    }
-    peer = *number;
+  if (peer == 0 || (!IsNodeId(peer) && peer >= waiting_->names.size())) return;  // closes it
+  const std::optional<uint32_t> number = NumberFor(peer);
+  if (!number && IsNodeId(peer)) {
+    ForgetClosedSpares(*waiting_);
+    waiting_->spares.insert_or_assign(peer, std::move(line));
   }
-  if (peer == 0 || peer >= waiting_->names.size()) return;  // closes it
-  const auto taker = takers_.find(peer);
+  if (!number) return;
+  waiting_->spares.erase(peer);
+  const auto taker = takers_.find(*number);
   if (taker != takers_.end()) return taker->second->Run(std::move(line));
-  waiting_->lines.insert_or_assign(peer, std::move(line));  // a node that has dialed again
+  waiting_->lines.insert_or_assign(*number, std::move(line));  // a node that has dialed again
+}
+
+std::optional<uint32_t> NodeDoor::NumberFor(uint32_t peer) {
+  std::vector<WantedNode> wanted;
+  if (IsNodeId(peer)) {
+    for (const auto& [node, taker] : takers_) {
+      if (taker->may_begin()) wanted.push_back(taker->Wanted());
+    }
+  } else {
+    const auto taker = takers_.find(peer);
+    wanted.push_back(taker != takers_.end() ? taker->second->Wanted()
+                                            : WantedNode{peer, clock_.Now()});
+  }
+  const std::optional<uint32_t> number = waiting_->numbers.Take(peer, wanted, clock_.Now());
+  if (!number && !IsNodeId(peer)) {
+    for (const auto& [node, taker] : takers_) taker->ReportTwoMachines(peer);
+  }
+  return number;
 }
 
 std::optional<SealedLine> NodeDoor::LineOfNode(uint32_t node) {
@@ -208,10 +256,9 @@ std::optional<SealedLine> NodeDoor::LineOfNode(uint32_t node) {
 }
 
 std::optional<SealedLine> NodeDoor::SpareFor(WantedNode wanted) {
-  std::erase_if(waiting_->spares,
-                [](const auto& spare) { return IsClosed(spare.second.socket.get()); });
+  ForgetClosedSpares(*waiting_);
   for (auto& [id, line] : waiting_->spares) {
-    if (!waiting_->numbers.Take(id, {wanted}, clock_.Now())) continue;
+    if (waiting_->numbers.Take(id, {wanted}, clock_.Now()) != wanted.number) continue;
     SealedLine taken = std::move(line);
     waiting_->spares.erase(id);
     return taken;
@@ -227,9 +274,7 @@ void EndNodes(WaitingNodes& waiting, int code, Duration limit) {
   auto door = std::make_shared<NodeDoor>(
       io, clock, std::shared_ptr<WaitingNodes>(std::shared_ptr<void>(), &waiting));
   if (door->Listen().ok()) {
-    while (waiting.lines.size() + waiting.spares.size() + 1 < waiting.names.size() &&
-           clock.Now() < end)
-      io.run_for(std::chrono::milliseconds(20));
+    while (!AllAreThere(waiting) && clock.Now() < end) io.run_for(std::chrono::milliseconds(20));
   }
   for (auto* lines : {&waiting.lines, &waiting.spares}) {
     for (auto& [node, line] : *lines) {

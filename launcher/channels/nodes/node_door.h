@@ -29,7 +29,7 @@ struct WaitingNodes {
   uint16_t port = 0;
   std::vector<std::string> names;         // of all nodes, including node 0
   std::map<uint32_t, SealedLine> lines;   // by node
-  NodeNumbers numbers;                    // of nodes that were started without one
+  NodeNumbers numbers;                    // of all machines that have dialed
   std::map<uint32_t, SealedLine> spares;  // by id: more of these than are wanted
   std::map<uint32_t, TimePoint> wanted;  // nodes without a line, and since when they are waited for
 
@@ -48,8 +48,11 @@ class NodeDoor final : public std::enable_shared_from_this<NodeDoor>, private Me
 
   // Starts to listen. Call once.
   Status Listen();
+  // What a command is for: a machine that nobody needed until now may begin as the node, but knows
+  // nothing about an agent that ran there before.
+  enum class Purpose { kBegin, kAskAgent };
   // A channel that runs `command` in a shell on the node of this name.
-  std::unique_ptr<HostChannel> Reach(const std::string& name, std::string command);
+  std::unique_ptr<HostChannel> Reach(const std::string& name, std::string command, Purpose purpose);
 
  private:
   class Channel;
@@ -59,6 +62,8 @@ class NodeDoor final : public std::enable_shared_from_this<NodeDoor>, private Me
   // The line of a node that waits for an order; nothing: none does.
   std::optional<SealedLine> LineOfNode(uint32_t node);
   std::optional<SealedLine> SpareFor(WantedNode wanted);
+  // The number of a machine that dials. Nothing: it is not needed, or its number is another's.
+  std::optional<uint32_t> NumberFor(uint32_t peer);
 
   asio::io_context& io_;
   const Clock& clock_;

@@ -1,7 +1,8 @@
-// Which node a machine is that was started without a rank, as under torchrun with a rendezvous: the
-// numbers are given in the order in which machines are met. Each calls itself by an id of its own,
-// the same for all its connections, and keeps its number; another takes it over once it has been
-// away for long, as when a lost machine of an elastic job is replaced. Pure.
+// Which node a machine is. One that was started with a rank has that number and uses it as its id.
+// One without, as under torchrun with a rendezvous, gets a number in the order in which machines
+// are met: it calls itself by a random id, the same for all its connections, and keeps its number.
+// Another machine takes a number over once its holder has been away for long, as when a lost
+// machine of an elastic job is replaced. Pure.
 #ifndef HVD_LAUNCHER_CHANNELS_NODES_NODE_NUMBERS_H_
 #define HVD_LAUNCHER_CHANNELS_NODES_NODE_NUMBERS_H_
 
@@ -32,6 +33,7 @@ class NodeNumbers {
   // The number of this machine from now on, one of `wanted` if it had none. Nothing: it is not
   // needed now.
   std::optional<uint32_t> Take(uint32_t id, const std::vector<WantedNode>& wanted, TimePoint now);
+  bool IsTaken(uint32_t number) const { return ids_.contains(number); }
 
  private:
   std::map<uint32_t, uint32_t> ids_;  // by number

@@ -81,7 +81,7 @@ FailureKind KindOf(ElasticChange& change, uint32_t worker) {
   const RankRecord& record = change.state.ranks[worker];
   change.elastic.any_committed = change.elastic.any_committed || record.end->commits > 0;
   const Placement& place = change.state.plan.ranks[worker];
-  return change.elastic.kinds.KindOf(
+  return change.elastic.failure_kinds.KindOf(
       {.end = *record.end,
        .out_of_memory = record.end->out_of_memory,
        .is_consequence = record.is_consequence(),

@@ -61,7 +61,7 @@ struct ElasticState {
   JobPolicy policy;
   HostLedger ledger;
   FailureBudget budget;
-  FailureKinds kinds;
+  FailureKinds failure_kinds;
   bool any_committed = false;  // some rank has passed a commit: the script is known to work
   bool listed_once = false;
   std::vector<HostSlots> listing;  // the last good answer of the source
@@ -70,7 +70,7 @@ struct ElasticState {
   // Kept up to date by CountHosts, TakeSeat and FreeSeat.
   struct HostCounts {
     size_t free_seats = 0;            // of usable hosts, even if they rest after a failure
-    size_t unlisted = 0;              // hosts that are not gone
+    size_t unlisted = 0;              // hosts that are listed no longer, and not gone
     std::vector<HostSlots> unopened;  // listed, and not among the hosts, or gone
     bool operator==(const HostCounts&) const = default;
   } host_counts;

@@ -35,6 +35,17 @@ TEST(NodeNumbers, ANumberIsTakenOverOnceItsMachineHasBeenAwayForLong) {
       << "the first one comes back too late";
 }
 
+TEST(NodeNumbers, OneOfAMachineWithARankIsNoOthers) {
+  NodeNumbers numbers;
+  EXPECT_EQ(numbers.Take(1, {{1, kStart}}, kStart), 1u);
+  EXPECT_EQ(numbers.Take(kA, {{1, kStart}, {2, kStart}}, kStart), 2u);
+  EXPECT_EQ(numbers.Take(2, {{2, kStart}}, kStart), std::nullopt) << "kA has it";
+  EXPECT_EQ(numbers.Take(kB, {{1, kStart}}, kStart + kNodeAbsence), 1u) << "it was lost";
+  EXPECT_EQ(numbers.Take(1, {{1, kStart}}, kStart), std::nullopt) << "and comes back too late";
+  EXPECT_TRUE(numbers.IsTaken(1));
+  EXPECT_FALSE(numbers.IsTaken(3));
+}
+
 TEST(NodeNumbers, AnIdIsNoNumber) {
   EXPECT_TRUE(IsNodeId(kB));
   EXPECT_FALSE(IsNodeId(100'000));

@@ -114,10 +114,15 @@ TEST(ReadSshEnd, TellsAServerThatDoesNotAnswerFromOneThatRefuses) {
        {"kex_exchange_identification: banner line contains invalid characters",
         "Host key verification failed.", "h: Permission denied (publickey).", "something new",
         "Read from remote host h: Connection reset by peer",
+        "client_loop: send disconnect: Connection reset by peer",
         "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
         "ssh: Could not resolve hostname h: Name or service not known"})
     EXPECT_EQ(no_answer(there), "") << there;
   EXPECT_EQ(ReadSshEnd(host, Ended(255, "Connection reset", true)).no_answer, "") << "it ran";
+  const ChannelEnd lost =
+      ReadSshEnd(host, Ended(255, "Read from remote host h: Connection timed out\r\n"));
+  EXPECT_EQ(lost.stage, ChannelStage::kExec);
+  EXPECT_THAT(lost.reason, HasSubstr("the connection was lost after the login: Read from"));
 }
 
 TEST(ReadSshEnd, TellsTheAgentsOwnEnd) {
