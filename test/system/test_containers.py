@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import DEADLINE, WORKERS, hvdrun_path, skip_without, wait_until, foreign_worker as worker
+from conftest import DEADLINE, WORKERS, hvdrun_path, read_until, skip_without, wait_until, foreign_worker as worker
 from host_rig import WHY_NOT, HostRig, run
 from test_hangs import LIMIT, STALLED, hang_worker, line_of, watched
 from test_refused_calls import WHY_NOT as WHY_NO_FILTER
@@ -95,8 +95,7 @@ def test_a_hang_is_explained_where_no_process_may_look_into_another(begin, conta
 def test_frames_that_only_ptrace_would_show_are_said_to_need_it(begin, containers):
     """By `hvdrun dump --native`, and once for all ranks; the job goes on."""
     job = begin(*worker("init", "sum", "sums"))
-    for _ in range(4):
-        job.process.stdout.readline()
+    read_until(job.process.stdout, "\n", count=4)
     dumped = subprocess.run(containers.on_head(hvdrun_path(), "dump", "--native"), capture_output=True, text=True, timeout=DEADLINE)
     reason = "no stacks; py-spy says: EPERM: Operation not permitted; docker run --cap-add SYS_PTRACE or sysctl kernel.yama.ptrace_scope=0 would allow it"
     assert dumped.stdout == f"ranks 0-3 on hosts hvd1, hvd2: {reason}\n", dumped
