@@ -103,7 +103,7 @@ trap 'rm -rf "$work"' EXIT
   { say "there is no nvcc, without which the wheel would have no GPUs: install that of CUDA 12.1 or newer, or say HVD_WITH_CUDA=OFF" && exit 1; }
 upstream() { sed 's/^[0-9]*://; s/[+-].*//'; }
 [[ "$(dpkg-query -W -f='${Version}' libyaml-cpp-dev | upstream)" == "$(awk '$1 == "yaml-cpp" { print $2 }' $HERE/third_parties.txt | upstream)" ]] ||
-  { say "libyaml-cpp-dev of this machine is not of the version in $HERE/third_parties.txt" && exit 1; }
+  { say "libyaml-cpp-dev is missing (scripts/install_deps.sh installs it) or not of the version in $HERE/third_parties.txt" && exit 1; }
 once "$tools" "installing the tools of $HERE/requirements.txt" install_tools
 once "$stubs" "making what programs for glibc $GLIBC are linked against" $HERE/glibc_stubs.sh "$tools/bin/python" "$stubs" "$GLIBC" "$ARCH"
 [[ -e "$third/complete" ]] || { HVD_WHEEL_ARCH="$ARCH" $HERE/third_parties.sh "$third" && licenses_of_headers && touch "$third/complete"; } || exit

@@ -19,13 +19,13 @@ PRODUCT_PACKAGES=(
   build-essential cmake ninja-build
   libcli11-dev libspdlog-dev libfmt-dev libasio-dev libyaml-cpp-dev nlohmann-json3-dev libeigen3-dev libgloo-dev libssl-dev
   libssh2-1-dev zlib1g-dev
-  python3 python3-torch python3-sklearn
+  python3 python3-venv python3-torch python3-sklearn
 )
 TEST_PACKAGES=(
   ccache
   libgtest-dev libgmock-dev
   libopenmpi-dev openmpi-bin mpich
-  python3-venv python3-pytest python3-pytest-xdist python3-mpi4py python3-cloudpickle
+  python3-pytest python3-pytest-xdist python3-mpi4py python3-cloudpickle
   openssh-server openssh-client iproute2 nftables
   slurmd slurmctld slurm-client munge
   abigail-tools pkgconf shellcheck spin clang-format clang-tidy
