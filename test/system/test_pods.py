@@ -1,11 +1,12 @@
 """The manifests of examples/kubernetes: their pods run the commands that are written there, with what the controllers of an MPIJob, a
 TrainJob, a JobSet and an indexed Job add: variables, files, keys, names. Hosts of the rig play the nodes."""
 
+import os
 import re
 import subprocess
 
 import pytest
-from conftest import DEADLINE, skip_without, wait_until
+from conftest import DEADLINE, REPO, skip_without, wait_until
 from host_rig import WHY_NOT, rig_of
 
 skip_without("yaml", "torch", "sklearn")
@@ -85,6 +86,15 @@ class MPIJob:
         pod = self.worker(index)
         wait_until("its sshd", lambda: pod.listens(2222), told=self.cluster.said)
         return pod
+
+
+@pytest.mark.parametrize("variables, kept", [({}, True), ({"K_MPI_JOB_ROLE": "launcher"}, False), ({"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, False)])
+def test_the_image_forgets_host_keys_in_pods_alone(variables, kept):
+    done = subprocess.run(["ssh", "-G", "-F", REPO / "docker/ssh_config", "worker"], env={"PATH": os.environ["PATH"], **variables},
+                          capture_output=True, text=True, check=True, timeout=DEADLINE)
+    said = dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
+    assert said["port"] == "2222" and (said["stricthostkeychecking"], said["userknownhostsfile"] == "/dev/null") == (
+        ("accept-new", False) if kept else ("false", True)), said
 
 
 def sizes(pod):
