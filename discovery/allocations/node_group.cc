@@ -172,8 +172,8 @@ Result<std::string> NodeKeyText(const AllocationFacts& facts, const NodeGroup& g
   const std::string advice =
       "; all nodes need the same file with a secret, and HVD_JOB_KEY_FILE names it (without one "
       "nothing listens): `(umask 077; openssl rand -hex 32 > ~/.hvd-job-key)` makes it where they "
-      "share the home folder, `kubectl create secret generic hvd-job-key "
-      "--from-literal=key=$(openssl rand -hex 32)` for a volume of pods";
+      "share the home folder, `openssl rand -hex 32 | kubectl create secret generic hvd-job-key "
+      "--from-file=key=/dev/stdin` for a volume of pods";
   const std::optional<std::string> path = facts.Text(kJobKeyFile);
   if (!path)
     return InvalidArgument(group.said_by + " says that other nodes belong to this job, and " +

@@ -351,6 +351,18 @@ def test_objects_of_kubeflow_trainer_and_jobset_have_their_fields_and_no_others(
     assert parsed.to_dict() == object
 
 
+@pytest.mark.parametrize("name", ["torch-runtime.yaml", "torch-runtime-elastic.yaml"])
+def test_the_head_of_a_torch_runtime_has_a_trainjob_of_it(name):
+    text = (MANIFESTS / name).read_text()
+    runtime = yaml.safe_load(text)
+    head = re.findall(r"^#   (.*)$", text[text.index("# Its TrainJob"):], re.M)
+    job = yaml.safe_load("\n".join(head))
+    assert trainer.TrainerV1alpha1TrainJob.from_dict(job).to_dict() == job
+    assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
+    # Trainer sets the variables of the torch policy only where there is a "trainer".
+    assert job["spec"]["trainer"]["numNodes"] == runtime["spec"]["mlPolicy"]["numNodes"]
+
+
 SYMMETRIC = ["torch-runtime.yaml", "torch-runtime-elastic.yaml", "jobset.yaml", "indexed-job.yaml"]
 
 
@@ -389,7 +401,8 @@ def test_jobs_without_ssh_read_the_key_that_the_guide_makes(name):
     mount = next(mount for mount in container["volumeMounts"] if mount["name"] == "job-key")
     secret = next(volume for volume in pod["volumes"] if volume["name"] == "job-key")["secret"]
     guide = (REPO / "docs/kubernetes.md").read_text()
-    assert f"kubectl create secret generic {secret['secretName']} --from-literal=key=" in guide
+    command = f"openssl rand -hex 32 | kubectl create secret generic {secret['secretName']} --from-file=key=/dev/stdin\n"
+    assert command in guide and "#   " + command in (MANIFESTS / name).read_text()
     assert variables["HVD_JOB_KEY_FILE"] == mount["mountPath"] + "/key"
     # Nobody but root and the pod's group, to which the user belongs.
     assert secret["defaultMode"] == 0o440 and pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
