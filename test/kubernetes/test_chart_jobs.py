@@ -67,9 +67,9 @@ def went_on(found):
     return all(step >= before[1] and (syncs > before[2] or size < before[0]) for before, (size, step, syncs) in zip(found, found[1:]))
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["own processes", "useHostPID"])
-def test_an_elastic_job_goes_on_without_a_worker_that_goes_and_takes_in_those_that_come(cluster, tmp_path, shared):
-    values = training(tmp_path, useHostPID=shared, worker={"terminationGracePeriodSeconds": FOR_EVER})
+@pytest.mark.parametrize("host_pids", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["own processes", "useHostPID"])
+def test_an_elastic_job_goes_on_without_a_worker_that_goes_and_takes_in_those_that_come(cluster, tmp_path, host_pids):
+    values = training(tmp_path, useHostPID=host_pids, worker={"terminationGracePeriodSeconds": FOR_EVER})
     pods = cluster(values)
     launcher = pods.launcher()
     pods.worker(0)
@@ -102,7 +102,7 @@ def test_all_ranks_of_an_elastic_job_leave_after_their_step_before_its_launcher_
     assert all(worker.process.poll() is None for worker in workers)
 
 
-@pytest.mark.parametrize("least", [1, 2])
+@pytest.mark.parametrize("least", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_a_worker_that_is_lost_comes_back_by_its_name(cluster, tmp_path, least):
     """Without notice; and where minNp needs its ranks, which stay until it is gone."""
     pods = cluster(training(tmp_path, elastic={"minNp": least}, worker={"terminationGracePeriodSeconds": 8}))
@@ -144,7 +144,7 @@ def test_ranks_of_a_job_of_fixed_size_are_asked_to_stop_before_a_pod_goes(cluste
     assert launcher.wait() == 75, launcher.text()
 
 
-@pytest.mark.parametrize("values", [{}, {"ssh": {"port": 22}}, {"driver": {"asWorker": True}}], ids=["defaults", "port 22", "asWorker"])
+@pytest.mark.parametrize("values", [{}, pytest.param({"ssh": {"port": 22}}, marks=pytest.mark.soak), {"driver": {"asWorker": True}}], ids=["defaults", "port 22", "asWorker"])
 def test_a_job_of_fixed_size_runs_on_all_workers_though_they_come_after_the_launcher(cluster, values):
     driver = {**values.get("driver", {}), **HEADROOM, "args": ["sh", "-c", 'echo "rank $HOROVOD_RANK on $(uname -n) has $FROM_THE_DRIVER"'],
               "env": [{"name": "FROM_THE_DRIVER", "value": 'a "b" c'}]}

@@ -122,6 +122,7 @@ def test_an_mpijob_trains(cluster, tmp_path):
     assert all("Accepted publickey for hvdrun" in worker.err.read_text() for worker in workers), job.cluster.said()
 
 
+@pytest.mark.soak
 def test_workers_of_an_elastic_mpijob_come_and_go(cluster, tmp_path):
     """A worker that comes back has its name and another host key."""
     job = MPIJob(cluster, tmp_path, "mpijob-elastic.yaml")
@@ -193,7 +194,7 @@ class Nodes:
         return self.cluster.start(index, self.pod_name.format(index), self.spec, container, variables, self.volumes)
 
 
-@pytest.mark.parametrize("name", ["indexed-job.yaml", "torch-runtime.yaml"])
+@pytest.mark.parametrize("name", [pytest.param("indexed-job.yaml", marks=pytest.mark.soak), "torch-runtime.yaml"])
 def test_the_same_command_in_each_pod_trains(cluster, tmp_path, name):
     job = Nodes(cluster, tmp_path, name)
     assert job.count == 2
@@ -203,7 +204,7 @@ def test_the_same_command_in_each_pod_trains(cluster, tmp_path, name):
     assert "2 hosts" in leader.err.read_text(), job.cluster.said()
 
 
-@pytest.mark.parametrize("name", ["jobset.yaml", "torch-runtime-elastic.yaml"])
+@pytest.mark.parametrize("name", [pytest.param("jobset.yaml", marks=pytest.mark.soak), "torch-runtime-elastic.yaml"])
 def test_pods_of_an_elastic_job_without_ssh_come_and_go(cluster, tmp_path, name):
     job = Nodes(cluster, tmp_path, name)
     assert job.count == 4

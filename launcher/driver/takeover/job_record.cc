@@ -180,9 +180,9 @@ void RecordFields(auto& f, MaybeConst<ElasticHost> auto& m) {
 }
 void RecordFields(auto& f, MaybeConst<Restart> auto& m) { f(m.kill_at, m.killing); }
 void RecordFields(auto& f, MaybeConst<ElasticState> auto& m) {
-  f(m.ledger, m.budget, m.failure_kinds, m.any_committed, m.listed_once, m.listing, m.source_trouble,
-    m.hosts, m.generation, m.running, m.broken, m.any_joined, m.any_finished, m.time, m.resets,
-    m.restart, m.restarts, m.restarted, m.resize_since, m.resize_at, m.started_at,
+  f(m.ledger, m.budget, m.failure_kinds, m.any_committed, m.listed_once, m.listing,
+    m.source_trouble, m.hosts, m.generation, m.running, m.broken, m.any_joined, m.any_finished,
+    m.time, m.resets, m.restart, m.restarts, m.restarted, m.resize_since, m.resize_at, m.started_at,
     m.incomplete_since, m.failed_generation);
   f(m.notice, m.notice_generation, m.update, m.holding, m.most_commits, m.stop_signal, m.stop_asked,
     m.stop_grace);
