@@ -32,7 +32,8 @@ print(f'Process {{pid}}: python\\n\\nThread {{pid}} (idle): "MainThread"\\n    s
 def put_behind_a_machine(rig, host):
     """The host of the rig becomes a container, and gets a machine between it and the network of the rig."""
     machine = rig.spawn("unshare", "--net", "sleep", "100000").pid
-    wait_until("a network of the machine", lambda: os.readlink(f"/proc/{machine}/ns/net") != os.readlink(f"/proc/{rig.head.pid}/ns/net"))
+    others = {os.readlink(f"/proc/{pid}/ns/net") for pid in ("self", rig.head.pid)}  # it begins in the first and passes the second
+    wait_until("a network of the machine", lambda: os.readlink(f"/proc/{machine}/ns/net") not in others)
     inside = ["nsenter", "-t", machine, "-n"]
     number = host.number
     rig.ip(f"link set vh{number} nomaster netns {machine}", f"link add vm{number} type veth peer name eth0 netns {machine}",

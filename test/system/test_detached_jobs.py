@@ -335,10 +335,12 @@ def test_what_a_shutdown_of_the_machine_asks_for_is_kept(detached, revived):
     assert keepers and attached.returncode == 143 and "SIGTERM" in detached.text(name), attached
 
 
-def test_without_a_keeper_the_job_waits_for_the_next_verb(detached):
+def test_without_a_keeper_the_job_waits_for_the_next_verb(detached, tmp_path):
     """More than the pipe holds is printed while nobody reads it."""
-    name = detached.begin("-np", 1, *counting(300000, end="exit 5"))
-    os.kill(detached.keeper(name), signal.SIGKILL)
+    go = tmp_path / "go"
+    name = detached.begin("-np", 1, "sh", "-c", f"{until(go)}; {COUNT.format(lines=300000, pause=':', end='exit 5')}")
+    os.kill(detached.keeper(name), signal.SIGKILL)  # with nothing in its hands, which would be lost
+    go.touch()
     attached = detached.run("attach", name)
     shown = lines_of(detached.text(name))
     assert attached.returncode == 5 and shown == list(range(1, 300001))

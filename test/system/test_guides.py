@@ -162,7 +162,7 @@ def test_what_a_page_has_every_node_type_starts_one_job(where, programs, tmp_pat
 def test_a_secret_of_kubernetes_is_made_as_the_page_and_the_message_say(run, tmp_path):
     if not shutil.which("kubectl"):
         pytest.skip("there is no kubectl")
-    of_page = only([line for line in lines_of_shell(page("kubernetes")) if line.startswith("kubectl create")])
+    of_page = only([line for line in lines_of_shell(page("kubernetes")) if "kubectl create secret" in line])
     job = run("--nnodes", 2, "--node-rank", 0, "--master-addr", "localhost", "true", env={"HVD_JOB_KEY_FILE": ""})
     assert job.code == 2 and f"`{of_page}`" in job.err, job.err
     made = shell(f"{of_page} --dry-run=client -o json", dict(os.environ), tmp_path)
