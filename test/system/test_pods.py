@@ -204,7 +204,8 @@ def test_the_same_command_in_each_pod_trains(cluster, tmp_path, name):
     assert "2 hosts" in leader.err.read_text(), job.cluster.said()
 
 
-@pytest.mark.parametrize("name", [pytest.param("jobset.yaml", marks=pytest.mark.soak), "torch-runtime-elastic.yaml"])
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["jobset.yaml", "torch-runtime-elastic.yaml"])
 def test_pods_of_an_elastic_job_without_ssh_come_and_go(cluster, tmp_path, name):
     job = Nodes(cluster, tmp_path, name)
     assert job.count == 4
