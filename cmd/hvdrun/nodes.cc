@@ -39,12 +39,12 @@ std::optional<int> Follow(const NodeGroup& group, const std::string& key, Durati
   }
   options.node = NodeIdOf(std::random_device{}());
   options.name = "this node";
-  options.leads = [&group, leader, told = false]() mutable {
+  options.leads = [&group, leader, announced = false]() mutable {
     const bool leads = IsThisHost(group.leader);
     if (leads) {
       PrintNotes(
           {Format("this machine is node 0 of {}: {} is its own address", group.nodes, leader)});
-    } else if (!std::exchange(told, true)) {
+    } else if (!std::exchange(announced, true)) {
       PrintNotes({Format("one of {} nodes follows node 0 at {}, which gives it its rank",
                          group.nodes, leader)});
     }

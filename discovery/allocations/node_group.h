@@ -33,7 +33,7 @@ inline constexpr const char* kJobKeyFile = "HVD_JOB_KEY_FILE";
 
 struct NodeGroup {
   uint32_t nodes = 1;
-  std::optional<uint32_t> rank;  // nothing: nobody says which node this is
+  std::optional<uint32_t> rank;  // nothing: this machine was not given one
   uint32_t least = 1;  // minimum of nodes for an elastic job; equal to `nodes`: fixed size
   std::string leader;  // address of node 0
   uint16_t port = kNodesPort;

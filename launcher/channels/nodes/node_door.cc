@@ -49,8 +49,8 @@ void ForgetClosedSpares(WaitingNodes& waiting) {
                 [](const auto& spare) { return IsClosed(spare.second.socket.get()); });
 }
 
-// Each machine that has a number waits to be told the end, and so do as many others as there are
-// numbers that none has.
+// Every machine with a number has a connection on which to receive the exit code, and each number
+// without a machine is matched by a spare.
 bool AllAreThere(WaitingNodes& waiting) {
   ForgetClosedSpares(waiting);
   size_t free_numbers = 0;
